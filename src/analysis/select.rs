@@ -2,11 +2,15 @@
 
 use super::condition::{Condition, Evaluator};
 use super::field_paths::unknown_name;
-use crate::base::missed::watched;
+use crate::base::missed::{tried, watched};
 use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::gc::{Object, ObjectType, TypeIndex};
+use crate::managed::BoundField;
 use crate::model::{Generation, SegmentModel};
-use crate::session::{Heap, Namer, TypeFilter, TypePattern};
+use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
+
+/// Types of fields whose values are texts of the program.
+const HIDDEN_TYPES: [&str; 3] = ["System.String", "System.Char", "System.Object"];
 
 /// An object filter. Empty lists match everything.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +56,35 @@ impl Selection {
     /// Resolves the type patterns among the types on the heap.
     pub(crate) fn filter(&self, heap: &Heap, namer: &Namer, notes: &Collector) -> TypeFilter {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
+    }
+
+    /// Refuses a condition that compares texts of the program if these are hidden: the comparison would be neither true nor false, and its answer could reveal
+    /// the text.
+    ///
+    /// # Errors
+    /// [`Error::Query`] with the field.
+    pub(crate) fn refuse_hidden(&self, heap: &Heap) -> Result<(), Error> {
+        let Some(condition) = self.condition.as_ref().filter(|_| heap.memory().hides_contents()) else { return Ok(()) };
+        let fields = condition.fields_as_texts();
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let namer = heap.namer();
+        // The caller reports patterns that match no type.
+        let filter = self.filter(heap, &namer, &Collector::new());
+        let sums = &heap.type_sums().data.sums;
+        let all = heap.walker().types().list();
+        let met = all.iter().zip(sums).filter(|(ty, sum)| sum.count > 0 && !ty.is_free).map(|(ty, _)| ty);
+        let taken: Vec<Addr> = met.filter(|ty| filter.is_empty() || filter.takes(ty, &namer)).map(|ty| ty.method_table).collect();
+        // Through a reference, the type of the value depends on the object.
+        let is_text = |declared: Option<String>| declared.is_none_or(|name| HIDDEN_TYPES.contains(&name.as_str()));
+        let hidden = |path: &&[String]| {
+            taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some_and(|field| is_text(field.declared(heap))))
+        };
+        match tried(|| fields.into_iter().find(hidden)) {
+            Some(path) => Err(Error::Query(format!("texts are hidden here: --where cannot compare {}", path.join(".")))),
+            None => Ok(()),
+        }
     }
 
     /// Adds a note for each field path of the condition that no object of a type that `filter` accepts has: an empty answer may be due to a typo.

@@ -19,6 +19,7 @@ use super::write::is_standard_output;
 use crate::analysis::{self, head_parts};
 use crate::base::{Addr, Answer, NoteKind, Notes, len64};
 use crate::heapgraph::{IndexUse, beside};
+use crate::memory::Memory;
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Paging, Report, SCHEMA, Target};
 use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
@@ -160,6 +161,7 @@ pub(super) trait Command: Args {
         // The exit code depends on the complete lists, not on the page.
         let exit = self.exit(&answer, exit_of(at, &answer.notes));
         if let Some(mut page) = self.page(at) {
+            page.hidden = at.dump().is_ok_and(|dump| dump.memory().hides_contents()).then_some(Memory::HIDDEN);
             answer.data.page(&mut page);
             head.pages = page.done().map_err(UsageError)?;
         }

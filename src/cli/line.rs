@@ -18,13 +18,19 @@ fn is_expression(text: &str) -> bool {
     text.len() > 2 && text.starts_with('/') && text.ends_with('/') && !Path::new(text).exists()
 }
 
+/// Whether an argument is the usual name of a core: `core.1234`, `core.dotnet.1234`.
+fn is_core(text: &str) -> bool {
+    let id = text.strip_prefix("core.").and_then(|rest| rest.rsplit('.').next());
+    id.is_some_and(|id| !id.is_empty() && id.chars().all(|c| c.is_ascii_digit()))
+}
+
 /// Whether an argument is probably a file: it exists or looks like a path.
 pub(super) fn is_path(arg: &OsStr) -> bool {
     let path = Path::new(arg);
     let text = arg.to_string_lossy();
     let looks = || {
         let extension = path.extension().map(|x| x.to_string_lossy().to_ascii_lowercase());
-        text.contains(['/', std::path::MAIN_SEPARATOR]) || extension.is_some_and(|x| EXTENSIONS.contains(&&*x))
+        text.contains(['/', std::path::MAIN_SEPARATOR]) || extension.is_some_and(|x| EXTENSIONS.contains(&&*x)) || is_core(&text)
     };
     text == STANDARD_INPUT || (!text.starts_with('-') && !is_expression(&text) && (looks() || path.metadata().is_ok_and(|m| !m.is_dir())))
 }

@@ -80,7 +80,8 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
     let sub = root.find_subcommand(&command);
     let rest = match sub {
         Some(sub) => {
-            let rest = meant(spelled(&rest, root, sub), (&mut dump, has_dump), root, sub)?;
+            let rest = without_placeholder(spelled(&rest, root, sub), has_dump, root, sub);
+            let rest = meant(rest, (&mut dump, has_dump), root, sub)?;
             let rest = objects_in_one(dump_in_place(rest, dump, root, sub), root, sub);
             fitting(&rest, root, sub)?;
             rest
@@ -88,6 +89,19 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
         None => rest,
     };
     Ok(Ordered::Line([program, command.into()].into_iter().chain(rest).collect()))
+}
+
+/// The word for the dump in hints and in the help.
+const PLACEHOLDERS: [&str; 2] = ["DUMP", "<DUMP>"];
+
+/// Removes the last argument if it is the word for the dump of a copied hint. The command is then about the dump that it may omit.
+fn without_placeholder(mut args: Vec<OsString>, has_dump: bool, root: &Clap, sub: &Clap) -> Vec<OsString> {
+    let is_placeholder = |i: &usize| args.get(*i).is_some_and(|word| PLACEHOLDERS.iter().any(|p| word == p) && !Path::new(word).exists());
+    let last = arguments(&args, root, Some(sub)).pop().filter(is_placeholder);
+    if let Some(at) = last.filter(|_| has_dump && place_of_dump(sub).is_some()) {
+        args.remove(at);
+    }
+    args
 }
 
 /// Removes the name of the command from `args`, and the dump if it precedes the command. Returns `None` if there are only options.
@@ -269,6 +283,32 @@ mod tests {
             Ordered::Help(topic) => Ok(format!("help {topic}")),
             Ordered::Line(words) => Ok(words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")),
         }
+    }
+
+    #[test]
+    fn the_word_for_the_dump_is_the_dump_that_may_be_omitted() {
+        let of = |text: &str, has_dump: bool| {
+            let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
+            match ordered(args, &command_line(), has_dump) {
+                Ok(Ordered::Line(words)) => words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
+                _ => panic!("{text}"),
+            }
+        };
+        for (typed, ordered) in [
+            ("exceptions DUMP", "exceptions"),
+            ("stacks --merge DUMP", "stacks --merge"),
+            ("stat Lab DUMP", "stat --type Lab"),
+            ("type System.String <DUMP>", "type System.String"),
+            ("object 0x10 DUMP", "object 0x10"),
+            ("stat --type DUMP", "stat --type DUMP"),
+            // The usual names of cores, of which none is in this folder.
+            ("exceptions core.1234", "exceptions core.1234"),
+            ("exceptions core.dotnet.1234", "exceptions core.dotnet.1234"),
+            ("exceptions core.x", "exceptions --type core.x"),
+        ] {
+            assert_eq!(of(typed, true), ordered, "{typed}");
+        }
+        assert_eq!(of("exceptions DUMP", false), "exceptions DUMP");
     }
 
     #[test]

@@ -42,8 +42,34 @@ pub struct Facts {
     pub highest: Option<Addr>,
 }
 
-/// Returns the limit that the settings of the process give; `None` if they give none.
-pub(crate) type LimitSetting = Box<dyn Fn() -> Option<u64> + Send + Sync>;
+/// A limit on the memory that the GC commits, as the settings of the process give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetLimit {
+    /// A number of bytes.
+    Bytes(u64),
+    /// The sum of three shares of the physical memory, each in percent.
+    Percent {
+        /// The shares.
+        shares: [u64; 3],
+        /// The physical memory in bytes, if that is a setting, too.
+        memory: Option<u64>,
+    },
+}
+
+impl SetLimit {
+    /// The limit in bytes if the physical memory is `memory`. Each share is rounded down (`compute_hard_limit` in gc.cpp).
+    pub(super) fn of(self, memory: u64) -> Option<u64> {
+        match self {
+            SetLimit::Bytes(n) => Some(n),
+            SetLimit::Percent { shares, .. } => {
+                shares.into_iter().map(|share| memory.checked_mul(share).map(|n| n / 100)).try_fold(0, |sum: u64, n| sum.checked_add(n?))
+            }
+        }
+    }
+}
+
+/// Returns the limit that the settings of the process give; `None` if they give none. The argument has the properties of the runtime, as in `AppContext`.
+pub(crate) type LimitSetting = Box<dyn Fn(&[(String, String)]) -> Option<SetLimit> + Send + Sync>;
 
 /// `c_gc_state` without a background collection.
 const FREE: u64 = 2;

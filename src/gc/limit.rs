@@ -5,17 +5,18 @@
 //! one of the GC's variables: in `gc_heap` and among the settings that it reports. A GC without a limit reserves 256 GiB or twice the
 //! physical memory, and has no such number.
 //!
-//! If the environment sets the limit, the number is known, and the variables only confirm that the GC uses it. This also works with segments,
-//! with `GCRegionRange`, and with limits per kind of heap, where the reserved range does not say what the limit is.
+//! If the environment or `runtimeconfig.json` sets the limit, the number is known, and the variables only confirm that the GC uses it. This also works with
+//! segments, with `GCRegionRange`, and with limits per kind of heap, where the reserved range does not say what the limit is. If the limit is set as a share of
+//! the physical memory, that is one of the variables, too.
 //!
 //! In a container, the limit is 75 % of the container's memory limit, unless the program sets another. The GC treats the container's
 //! limit as its physical memory (`total_physical_mem`), so that number is one of its variables as well. The GC also has the limit rounded
 //! up to a power of two (`soh_segment_size`), which is 4/3 of the limit by chance if the limit is 3/4 of a power of two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Gc;
-use super::facts::LimitSetting;
+use super::facts::{LimitSetting, SetLimit};
 use crate::base::{AddrRange, Count, PAGE, total};
 use crate::model::{GcLimitModel, HeapSizeModel, RegionModel};
 
@@ -27,6 +28,8 @@ const REGIONS: u64 = 8 << 20;
 const TIMES: u64 = 2;
 /// Smallest limit that the GC sets by itself, in bytes.
 const LEAST: u64 = 20 << 20;
+/// Sizes of physical memory, which is a whole number of pages. Greater numbers are addresses.
+const PHYSICAL: std::ops::Range<u64> = LEAST..1 << 46;
 /// The limit as a percentage of the container's memory.
 const OF_CONTAINER: u64 = 75;
 
@@ -60,10 +63,16 @@ impl Gc {
         self.limit_setting = Some(setting);
     }
 
+    /// Sets the properties of the runtime, which may set the limit, unless they are set already.
+    pub(crate) fn give_properties(&self, read: impl FnOnce() -> Vec<(String, String)>) {
+        self.properties.get_or_init(read);
+    }
+
     /// The limit, and how much of it is committed. `None` if no limit is found.
     pub(super) fn find_limit(&self) -> Option<GcLimitModel> {
-        let set = self.limit_setting.as_ref().and_then(|setting| setting());
-        let set = set.filter(|n| self.numbers(&|word| word == *n).get(n).is_some_and(|times| *times >= TIMES));
+        let properties = self.properties.get().map(Vec::as_slice).unwrap_or_default();
+        let set = self.limit_setting.as_ref().and_then(|setting| setting(properties));
+        let set = set.and_then(|set| self.limit_of_setting(set));
         let (hard_limit_bytes, container_bytes) = set.map(|n| (n, None)).or_else(|| self.limit_of_reserved())?;
         let size = self.size();
         let whole = size.free_region_bytes.filter(|_| self.segments().complete());
@@ -81,6 +90,29 @@ impl Gc {
             found.entry(n).or_default().bump();
         }
         found
+    }
+
+    /// The limit that the settings give. `None` if it is not one of the GC's variables, or if there are several candidates for the physical memory.
+    fn limit_of_setting(&self, set: SetLimit) -> Option<u64> {
+        let is_used = |limits: &BTreeSet<u64>| -> Vec<u64> {
+            let found = self.numbers(&|word| limits.contains(&word)).into_iter().filter(|(_, times)| *times >= TIMES);
+            found.map(|(n, _)| n).collect()
+        };
+        let known = match set {
+            SetLimit::Bytes(n) => Some(n),
+            SetLimit::Percent { memory, .. } => memory.and_then(|memory| set.of(memory)),
+        };
+        let limits = match known {
+            Some(n) => BTreeSet::from([n]),
+            None => {
+                let memory = self.numbers(&|n| PHYSICAL.contains(&n) && n.is_multiple_of(PAGE));
+                memory.into_keys().filter_map(|memory| set.of(memory)).filter(|n| *n > 0).collect()
+            }
+        };
+        match is_used(&limits).as_slice() {
+            [limit] => Some(*limit),
+            _ => None,
+        }
     }
 
     /// The limit by the size of the reserved range, and the memory of the container. `None` if no limit is found, or if there are several candidates.

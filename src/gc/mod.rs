@@ -57,6 +57,7 @@ use crate::model::{
     AllocContextModel, CarvedModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
 };
 use facts::LimitSetting;
+pub(crate) use facts::SetLimit;
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
 use std::ops::Deref;
@@ -83,6 +84,8 @@ pub struct Gc {
     collections: Answer<Option<Collections>>,
     limit: OnceLock<Option<GcLimitModel>>,
     limit_setting: Option<LimitSetting>,
+    /// The properties of the runtime, as in `AppContext`.
+    properties: OnceLock<Vec<(String, String)>>,
     /// Writable memory of the GC's image, which contains the GC's global variables.
     variables: Vec<AddrRange>,
     /// Reads method tables of objects, if their contract is supported.
@@ -146,6 +149,7 @@ impl Gc {
             collections: Answer::whole(None),
             limit: OnceLock::new(),
             limit_setting: None,
+            properties: OnceLock::new(),
             variables: image.map(|i| i.writable.clone()).unwrap_or_default(),
             objects: Objects::bind(memory, &d),
             facts,
@@ -212,6 +216,7 @@ impl Gc {
             collections: Answer::whole(None),
             limit: OnceLock::from(None),
             limit_setting: None,
+            properties: OnceLock::new(),
             variables: Vec::new(),
             objects: Objects::bind(memory, &d),
             facts: Facts::unknown(),
@@ -252,7 +257,8 @@ impl Gc {
         &self.collections
     }
 
-    /// The limit on the memory that the GC commits; `None` if no limit was found.
+    /// The limit on the memory that the GC commits; `None` if no limit was found. Limits in `runtimeconfig.json` are found only if the properties of the
+    /// runtime are set.
     pub fn limit(&self) -> Option<GcLimitModel> {
         *self.limit.get_or_init(|| tried(|| self.find_limit()))
     }

@@ -99,7 +99,7 @@ named_enum! {
 }
 
 /// Limit on the memory that the GC commits: `GCHeapHardLimit`, `GCHeapHardLimitPercent`, or the limit of a container. With segments, only a limit that the
-/// environment sets can be found.
+/// environment or `runtimeconfig.json` sets can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcLimitModel {

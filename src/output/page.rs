@@ -31,6 +31,10 @@ pub struct Paging {
     pub top: usize,
     /// Whether a page must be added if `top` omits rows, because otherwise the answer would not report the number of rows.
     pub tells_cuts: bool,
+    /// The text that replaces hidden texts in lists, if texts are hidden. Conditions do not compare it.
+    pub hidden: Option<&'static str>,
+    /// Whether the condition names a column with a hidden text.
+    met_hidden: bool,
     /// The pages so far.
     pages: Vec<PageModel>,
     /// Names of the lists' columns.
@@ -177,11 +181,17 @@ impl Paging {
         let named: Option<Vec<(String, usize)>> =
             condition.columns().into_iter().map(|name| place(columns, &name).map(|i| (name, i))).collect();
         let Some(named) = named else { return false };
+        let hidden = self.hidden;
+        let is_hidden =
+            |cell: &Cell<'_>| matches!(cell, Cell::Text(text) | Cell::Map(text) if hidden.is_some_and(|hidden| text.contains(hidden)));
+        let mut met_hidden = false;
         rows.retain(|row| {
             let row = columns.row(row);
             let cells: Vec<(&str, Cell<'_>)> = named.iter().map(|(name, i)| (name.as_str(), row.cell(*i))).collect();
+            met_hidden |= cells.iter().any(|(_, cell)| is_hidden(cell));
             condition.holds_for_row(|name| cells.iter().find(|(known, _)| *known == name).map(|(_, cell)| value(cell)))
         });
+        self.met_hidden |= met_hidden;
         self.filtered = true;
         true
     }
@@ -191,6 +201,9 @@ impl Paging {
     /// # Errors
     /// A message about a column that no list has.
     pub fn done(self) -> Result<Vec<PageModel>, String> {
+        if let Some(condition) = self.filter.as_ref().filter(|_| self.met_hidden) {
+            return Err(format!("texts are hidden here: --where cannot compare {}", condition.columns().join(", ")));
+        }
         let has = self.columns.join(", ");
         if let Some(order) = self.sort.filter(|_| !self.sorted) {
             let column = order.column;

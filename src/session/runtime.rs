@@ -158,7 +158,8 @@ impl Runtime {
                 // Read only if the limit is asked for.
                 let process = Arc::clone(self.inner.bindings.process());
                 let started = move || Startup::of(&process.file, &process.memory);
-                gc.data.set_limit_setting(Box::new(move || hard_limit(&started()?.environment)));
+                let environment = move || started().map(|startup| startup.environment).unwrap_or_default();
+                gc.data.set_limit_setting(Box::new(move |properties| hard_limit(&environment(), properties)));
             }
             match read {
                 Ok(gc) if carve == Carve::Never || gc.has_heap() => Ok(gc),

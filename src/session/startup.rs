@@ -82,14 +82,26 @@ impl Startup {
 
 /// The value of a numeric setting of the runtime: of the variable `DOTNET_` or else `COMPlus_`, followed by `name`, in hexadecimal with or without a
 /// prefix (`CLRConfig` in clrconfig.cpp). `None` if it is not set, or not to a number.
-pub(super) fn setting(environment: &[(String, String)], name: &str) -> Option<u64> {
+fn setting(environment: &[(String, String)], name: &str) -> Option<u64> {
+    number(given(environment, name)?, 16)
+}
+
+/// The text of the setting `name` of the runtime. An empty variable does not count as set (`EnvGetString` in clrconfig.cpp).
+pub(super) fn given<'e>(environment: &'e [(String, String)], name: &str) -> Option<&'e str> {
     let variable = |prefix: &str| {
         let is = |given: &str| given.strip_prefix(prefix).is_some_and(|rest| rest.eq_ignore_ascii_case(name));
-        environment.iter().find(|(given, _)| is(given)).map(|(_, value)| value.trim())
+        environment.iter().find(|(given, value)| is(given) && !value.is_empty()).map(|(_, value)| value.as_str())
     };
-    let value = variable("DOTNET_").or_else(|| variable("COMPlus_"))?;
-    let digits = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")).unwrap_or(value);
-    u64::from_str_radix(digits, 16).ok()
+    variable("DOTNET_").or_else(|| variable("COMPlus_"))
+}
+
+/// The number at the start of `text`, as `strtoull` reads it: text after the digits is ignored. `None` without digits, and for numbers that do not fit.
+pub(super) fn number(text: &str, base: u32) -> Option<u64> {
+    let text = text.trim_start();
+    let hexadecimal = (base == 16).then(|| text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))).flatten();
+    let digits = hexadecimal.unwrap_or(text);
+    let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
+    u64::from_str_radix(digits.get(..end)?, base).ok()
 }
 
 /// Splits a variable into name and value. On Windows, names may begin with `=`.

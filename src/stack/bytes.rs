@@ -160,6 +160,18 @@ impl CodeBytes {
             .or_else(|e| self.files.as_ref().and_then(|files| files.at(address)?.initial_pointer(address, size)).ok_or(e))
     }
 
+    /// The 32-bit integer at `address`, in a table of an image that the process does not write, from the dump or the module file. The section of the table may
+    /// be writable.
+    ///
+    /// # Errors
+    /// Fails if neither the dump nor the module file has it.
+    pub(crate) fn table_u32(&self, address: Addr) -> Result<u32, ReadError> {
+        tried(|| self.u32(address)).or_else(|e| {
+            let of_file = self.files.as_ref().and_then(|files| files.at(address)?.initial_u32(address));
+            of_file.ok_or(e).inspect_err(|e| missed(e.address, e.len))
+        })
+    }
+
     /// Reads bytes page by page, each page from the dump or, if missing there, from a module file.
     fn pieced(&self, files: &Files, address: Addr, len: u64) -> Option<Vec<u8>> {
         let end = Addr(address.0.checked_add(len)?);

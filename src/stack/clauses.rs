@@ -2,6 +2,8 @@
 //!
 //! The references that a frame reports depend on this: while a handler runs, the frames below its method have been unwound; while a filter runs,
 //! no frame has been unwound.
+//!
+//! ReadyToRun images have the clauses in a writable section, although the runtime only reads them: if the dump does not have them, the file does.
 
 use crate::base::Addr;
 use crate::memory::ReadError;
@@ -89,15 +91,15 @@ fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result
     let (mut low, mut high) = (0, last);
     while high.saturating_sub(low) > 10 {
         let middle = low.saturating_add(high.saturating_sub(low) / 2);
-        if method < bytes.u32(pair(middle))? {
+        if method < bytes.table_u32(pair(middle))? {
             high = middle.saturating_sub(1);
         } else {
             low = middle;
         }
     }
     for i in low..=high {
-        if bytes.u32(pair(i))? == method {
-            let (start, end) = (bytes.u32(pair(i).plus(4))?, bytes.u32(pair(i.saturating_add(1)).plus(4))?);
+        if bytes.table_u32(pair(i))? == method {
+            let (start, end) = (bytes.table_u32(pair(i).plus(4))?, bytes.table_u32(pair(i.saturating_add(1)).plus(4))?);
             return Ok(Some((start, end.saturating_sub(start))));
         }
     }
@@ -112,10 +114,10 @@ fn is_filter(bytes: &CodeBytes, layout: Layout, first: Addr, count: u64, funclet
     let mut handler = false;
     for i in 0..count {
         let clause = first.element(i, layout.bytes);
-        if bytes.u32(clause.plus(layout.flags))? & FILTER != 0 && bytes.u32(clause.plus(layout.filter))? == funclet {
+        if bytes.table_u32(clause.plus(layout.flags))? & FILTER != 0 && bytes.table_u32(clause.plus(layout.filter))? == funclet {
             return Ok(Some(true));
         }
-        handler |= bytes.u32(clause.plus(layout.handler))? == funclet;
+        handler |= bytes.table_u32(clause.plus(layout.handler))? == funclet;
     }
     Ok(handler.then_some(false))
 }

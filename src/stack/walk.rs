@@ -253,8 +253,12 @@ impl StackWalker {
                 clauses::ready_to_run_filter(bytes, header, code.base, rva, offset)
             }
         };
-        // If the clauses are not in the dump, the funclet is treated as a filter, which reports too much rather than too little.
-        if matches!(filter, Ok(Some(false))) { Part::Handler } else { Part::Filter }
+        match filter {
+            Ok(Some(false)) => Part::Handler,
+            Ok(Some(true)) => Part::Filter,
+            // The clauses are not in the dump.
+            Ok(None) | Err(_) => Part::Funclet,
+        }
     }
 }
 
@@ -469,7 +473,11 @@ impl Walking<'_> {
         let info = self.gc_info(&code);
         frame.frame_register = info.as_ref().ok().and_then(|i| i.header().frame_register);
         let frame_register = frame.frame_register.map(|n| (n, registers.value(n)));
-        if let (Ok(info), Part::Body) = (&info, part) {
+        // Until the prologue has stored the context, its slot has another value, or is in the guard page of a stack that has overflowed.
+        let is_stored = |info: &GcInfo| code.offset(registers.ip) >= u64::from(info.header().prologue);
+        if let (Ok(info), Part::Body) = (&info, part)
+            && is_stored(info)
+        {
             let contexts = contexts(self.walker.code.bytes(), info, registers, caller_sp);
             self.out.add_contexts(frame, contexts);
         }
@@ -515,7 +523,14 @@ impl Walking<'_> {
         if !info.describes(offset, kind) {
             return Err(StackError::invalid(ip, "a running thread whose references the GC info does not describe"));
         }
-        let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: frame.part != Part::Filter };
+        let state = FrameState {
+            offset,
+            kind,
+            registers,
+            caller_sp,
+            os: self.walker.os,
+            untracked: !matches!(frame.part, Part::Filter | Part::Funclet),
+        };
         let count = len64(info.slot_count());
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
         let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);

@@ -18,8 +18,10 @@ pub(crate) enum Part {
     Body,
     /// A catch or finally block that the runtime calls while it handles an exception.
     Handler,
-    /// An exception filter, or a block whose kind is not in the dump.
+    /// An exception filter.
     Filter,
+    /// A handler or a filter. It counts as a filter, which reports too much rather than too little.
+    Funclet,
 }
 
 /// A frame of a stack.

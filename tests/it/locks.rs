@@ -126,6 +126,9 @@ fn threads_that_wait_for_tasks_name_them() -> Tested {
                 expected.insert(truth["all_of"][0].as_str().unwrap().into());
             }
             assert_eq!(awaited(&thread["managed"]), expected, "{}: {}", dump.name, thread["name"]);
+            // Also of the thread that waits in an awaiter, `Task.GetAwaiter().GetResult()`.
+            let wait = list(&answer["data"], "waits").iter().find(|w| w["managed_id"] == thread["managed"]).unwrap();
+            assert!(text(wait, "method").starts_with("StateLab."), "{}: {wait}", dump.name);
         }
     }
     Ok(())
@@ -208,7 +211,8 @@ fn a_thread_waits_for_the_one_that_runs_its_task() {
         let worker = deadlocks[0]["threads"][1].as_u64().unwrap();
         assert_eq!(edges(&deadlocks[0]), [(holder, worker, "runs".into()), (worker, holder, "holds".into())], "{name}");
         assert_eq!(edges(&deadlocks[1]), [(reader, upgrader, "holds".into()), (upgrader, reader, "holds".into())], "{name}");
-        assert_eq!((deadlocks.len(), &deadlocks[0]["possible"], &deadlocks[1]["possible"]), (2, &false.into(), &false.into()), "{name}");
+        // The code of the upgrader is optimized: its debug info does not locate the argument of `ReaderWriterLockSlim` that has the timeout.
+        assert_eq!((deadlocks.len(), &deadlocks[0]["possible"], &deadlocks[1]["possible"]), (2, &false.into(), &true.into()), "{name}");
         let victims: Vec<u64> = list(&deadlocks[0], "victims").iter().map(|v| v.as_u64().unwrap()).collect();
         assert_eq!(victims, [id("joiner"), id("victim")], "{name}");
         // The code is optimized: only the native part of `Thread.Join` is on the stack.

@@ -328,3 +328,28 @@ fn the_index_of_objects_is_exact() {
         println!("{}: {} objects", dump.name, index_is_exact(&dump.path));
     }
 }
+
+/// References in a static structure are separate roots, named by the field of the structure. `statics` reads the structure with its fields.
+#[test]
+fn references_in_static_structures_are_roots_with_the_fields_of_the_structure() {
+    let mut inner = 0;
+    for name in ["net10-wks-colls-heap", "net10-wks-http-heap", "net8-wks-colls-heap"] {
+        let path = crate::corpus::dump(name);
+        let (_, roots) = ask(&path, &["roots", "--kind", "static"]);
+        let by_label: BTreeMap<&str, &Value> = rows(&roots["data"]["roots"]).iter().map(|r| (text(r, "label"), r)).collect();
+        let (_, statics) = ask(&path, &["statics"]);
+        let structures = rows(&statics["data"]["statics"]).iter().filter(|s| text(s, "kind") == "struct" && text(s, "storage") == "static");
+        for structure in structures {
+            let owner = format!("{}.{}", text(structure, "declaring_type"), text(structure, "name"));
+            for field in rows(&structure["fields"]).iter().filter(|f| text(f, "kind") == "object") {
+                let label = format!("{owner}.{}", text(field, "name"));
+                let root = by_label.get(label.as_str()).unwrap_or_else(|| panic!("{name}: no root {label}"));
+                assert_eq!((&root["address"], &root["object"]), (&field["address"], &field["object"]), "{name}: {label}");
+                inner += 1;
+            }
+            // The structure itself is in a box, which is not a root.
+            assert!(!by_label.contains_key(owner.as_str()), "{name}: {owner}");
+        }
+    }
+    assert!(inner >= 5, "{inner}");
+}

@@ -1,5 +1,6 @@
 //! Failed allocations.
 
+use crate::analysis::dump::env::gc_with_properties;
 use crate::base::{Answer, NoteKind};
 use crate::model::{OomModel, OomReport};
 use crate::session::{Error, Runtime};
@@ -10,7 +11,7 @@ use crate::session::{Error, Runtime};
 /// [`Error::Contract`] if the descriptor does not describe the GC's structures.
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
-    let gc = runtime.gc()?;
+    let gc = gc_with_properties(runtime)?;
     // These records are valid even while a collection moves objects.
     notes.extend(&gc.notes.without(NoteKind::GcMoving));
     let heaps = notes.take(gc.oom());

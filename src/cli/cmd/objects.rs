@@ -76,7 +76,9 @@ impl Command for Objects {
             Ok(())
         };
         let namer = heap.namer();
-        let tail = analysis::objects(&heap, &namer, &self.query(at)?, |batch| batch.each(&mut keep))?;
+        let query = self.query(at)?;
+        query.selection.refuse_hidden(&heap)?;
+        let tail = analysis::objects(&heap, &namer, &query, |batch| batch.each(&mut keep))?;
         Ok(namer.noted(tail).map(|tail| ObjectsReport { objects: list, tail }))
     }
 
@@ -95,6 +97,7 @@ impl Command for Objects {
             return Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?));
         }
         let heap = at.heap()?;
+        query.selection.refuse_hidden(&heap)?;
         let namer = heap.namer();
         if self.short {
             let out = &mut streams.out;

@@ -1,7 +1,5 @@
 //! The tools `more` and `help`: determines the command that a call is about. An assistant may send a whole command line.
 
-use std::ffi::{OsStr, OsString};
-
 use serde_json::{Map, Value};
 
 use super::kind::plain;
@@ -21,22 +19,19 @@ pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Resul
     let line = given.iter().find(|(name, _)| is(name, &["command", "name", "tool", "cmd"])).map(|(_, value)| value);
     let line = line.and_then(Value::as_str).ok_or_else(|| format!("{}: command is missing: the name of a command, as text", tool.name))?;
     let line = line.trim();
-    let mut words = words(line.strip_prefix("gcdump ").unwrap_or(line));
-    let name = &*words.first().cloned().unwrap_or_default();
+    let words = words(line.strip_prefix("gcdump ").unwrap_or(line));
+    let name = words.first().map(String::as_str).unwrap_or_default();
     let (found, mut arguments) = match (find(name), words.len()) {
         (Some(found), 1) => (found, Map::new()),
+        (None, _) if sos::find(name).is_none() => return Err(no_tool(name)),
         (found, _) => {
-            // The command is a SOS name or has options, so it is parsed like a command line.
-            if let (None, Some(command)) = (found, sos::find(name)) {
-                let flags = words.iter().skip(1).map(OsString::from);
-                let translated = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;
-                words = translated.words.into_iter().filter_map(|word| word.into_string().ok()).collect();
-            }
-            let call = Call::of(&words).ok_or_else(|| match find(words.first().map(String::as_str).unwrap_or_default()) {
+            // The command is a SOS name or has words after it, so it is parsed like a command line.
+            let call = Call::typed(&words).map_err(|why| format!("{}: {why}", tool.name))?;
+            let refused = || match found {
                 Some(known) => format!("{}: the options of {} are arguments: help lists them", tool.name, known.name),
                 None => no_tool(name),
-            })?;
-            call.parts().ok_or_else(|| no_tool(name))?
+            };
+            call.ok_or_else(refused)?.parts().ok_or_else(|| no_tool(name))?
         }
     };
     if matches!(found.does, Does::More | Does::Help) {
@@ -79,6 +74,11 @@ mod tests {
             (json!({ "command": "!dumpheap" }), "stat", json!({})),
             (json!({ "command": "dumpheap -type Lab" }), "objects", json!({ "type": ["*Lab*"] })),
             (json!({ "command": "stat" }), "stat", json!({})),
+            // Words that belong to an option, and a dump.
+            (json!({ "command": "statics Nope" }), "statics", json!({ "type": ["Nope"] })),
+            (json!({ "command": "stat Lab.Dog --top 3" }), "stat", json!({ "type": ["Lab.Dog"], "top": 3 })),
+            (json!({ "command": "stacks 2" }), "stacks", json!({ "thread": ["2"] })),
+            (json!({ "command": "modules lab /d/x.dmp" }), "modules", json!({ "name": ["*lab*"], "dump": "/d/x.dmp" })),
         ] {
             assert_eq!(of(given.clone()), Ok((name, arguments)), "{given}");
         }
@@ -88,6 +88,7 @@ mod tests {
             (json!({ "command": "requestz" }), "there is no tool requestz; did you mean requests?"),
             (json!({ "command": "trim" }), "there is no tool trim: it writes a file"),
             (json!({ "command": "help" }), "there is no tool more for help"),
+            (json!({ "command": "heap Lab" }), "more: heap: 'Lab' is neither an option nor a dump"),
             (json!({ "command": "handles --no-such" }), "more: the options of handles are arguments"),
         ] {
             let found = of(given.clone()).unwrap_err();

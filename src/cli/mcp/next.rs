@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use clap::parser::ValueSource;
 use serde_json::{Map, Value, json};
 
-use super::super::parsed::Cli;
+use super::super::parsed::{Cli, LINE};
+use super::super::words::{Ordered, ordered};
 use super::arguments::Arguments;
 use super::tools::{Does, TOOLS, Tool, find};
 
@@ -16,6 +18,9 @@ use super::tools::{Does, TOOLS, Tool, find};
 const CALLS: usize = 4;
 /// Maximum number of threads in a call.
 const THREADS: usize = 6;
+
+/// The argument with the dump, of tools and of command lines.
+const DUMP: &str = "dump";
 
 /// Kinds of asynchronous waits that are normal in an idle process.
 const IDLE: [&str; 3] = ["socket", "timer", "source"];
@@ -34,14 +39,35 @@ impl Call {
 
     /// Converts a command line without a dump to a call; returns `None` if no tool is equivalent.
     pub(super) fn of(words: &[String]) -> Option<Call> {
-        let tool = find(words.first()?)?;
+        Call::parsed(&std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from)).collect::<Vec<_>>())
+    }
+
+    /// Converts a command line as people type it to a call: words become the values of the options that they belong to, and one word may be the dump. Returns `None` if
+    /// no tool is equivalent.
+    ///
+    /// # Errors
+    /// A sentence about a word that has no meaning.
+    pub(super) fn typed(words: &[String]) -> Result<Option<Call>, String> {
+        let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from)).collect();
+        match ordered(line, &LINE, true).map_err(|why| why.0)? {
+            Ordered::Line(line) => Ok(Call::parsed(&line)),
+            Ordered::Help(_) => Ok(None),
+        }
+    }
+
+    /// Converts a command line for clap.
+    fn parsed(line: &[OsString]) -> Option<Call> {
+        let tool = find(line.get(1)?.to_str()?)?;
         let entry = tool.entry()?;
-        let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from));
         // Parsing fails for a command that compares dumps, because its dumps are required. Other commands can omit the dump.
-        let cli = Cli::of(&line.collect::<Vec<_>>()).ok()?;
+        let cli = Cli::of(line).ok()?;
         let arguments = Arguments::of(tool);
-        let values = arguments.of_matches(&entry.command(), &cli.matches)?;
+        let mut values = arguments.of_matches(&entry.command(), &cli.matches)?;
         arguments.line(&values).ok()?;
+        if cli.matches.try_contains_id(DUMP).is_ok() && cli.matches.value_source(DUMP) == Some(ValueSource::CommandLine) {
+            let dump = cli.matches.get_raw(DUMP).and_then(|mut words| words.next())?;
+            values.insert(DUMP.into(), dump.to_str()?.into());
+        }
         Some(Call { name: tool.name, arguments: values })
     }
 

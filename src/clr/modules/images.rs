@@ -29,6 +29,15 @@ impl ImageFile {
         around.map(|part| part.read(&self.bytes, range, to)).is_some()
     }
 
+    /// The initial value of the 32-bit integer at `address`, which is in writable data that nothing writes to.
+    pub(crate) fn initial_u32(&self, address: Addr) -> Option<u32> {
+        let range = AddrRange::new(address, address.plus(4));
+        let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;
+        let mut word = [0; 4];
+        around.read(&self.bytes, range, &mut word);
+        Some(u32::from_le_bytes(word))
+    }
+
     /// The initial value of the pointer of `size` bytes at `address`, which is in writable data that nothing writes to. `None` if the pointer is
     /// neither null nor an address in this image.
     pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {

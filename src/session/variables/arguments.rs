@@ -105,6 +105,14 @@ pub(crate) enum NoValue {
 }
 
 impl NoValue {
+    /// Address of the debug info if the dump does not have it.
+    pub(crate) const fn lost(&self) -> Option<Addr> {
+        match self {
+            NoValue::Lost(StackError::Read(e)) => Some(e.address),
+            _ => None,
+        }
+    }
+
     /// The reason in words.
     pub(crate) fn reason(&self) -> String {
         match self {

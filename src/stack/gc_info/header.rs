@@ -35,6 +35,8 @@ pub(crate) struct Header {
     pub(crate) varargs: bool,
     /// Kind and slot of the generic context.
     pub(crate) generic_context: Option<(GenericContextKind, i32)>,
+    /// Length of the prologue in bytes: code at or past this offset has stored the generic context. 0 for methods whose GC info has no prologue.
+    pub(crate) prologue: u32,
     /// The register that locals are relative to, if it is not the stack pointer.
     pub(crate) frame_register: Option<u8>,
     /// Slot of the previous stack pointer symbol; versions 2 and 3.
@@ -96,9 +98,11 @@ pub(super) fn header(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<(Header
         0x30 => Some(GenericContextKind::This),
         _ => None,
     };
-    if has(GS_COOKIE) || kind.is_some() {
-        bits.unsigned(5)?; // Length of the prologue.
-    }
+    let prologue = match has(GS_COOKIE) || kind.is_some() {
+        // Stored minus one (`m_ValidRangeStart` in gcinfodecoder.cpp).
+        true => bits.unsigned(5)?.saturating_add(1).saturating_mul(encoding.instruction),
+        false => 0,
+    };
     if has(GS_COOKIE) {
         bits.unsigned(3)?; // Length of the epilogue.
     }
@@ -127,6 +131,7 @@ pub(super) fn header(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<(Header
         code_length,
         varargs: has(VARARGS),
         generic_context: kind.zip(context_slot),
+        prologue,
         frame_register,
         psp_sym,
         reverse_pinvoke,

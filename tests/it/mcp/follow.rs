@@ -285,3 +285,45 @@ fn no_call_asks_for_stacks_that_cannot_be_walked() {
         assert!(result["isError"] == false && !said.contains("Next: {\"name\":\"stacks\""), "{tool}: {said}");
     }
 }
+
+/// An assistant that sends a command line means its words: a word that is ignored makes another answer look like the one that it has asked for.
+#[test]
+fn no_word_of_a_command_line_is_ignored() {
+    let mut talk = Talk::about_own(&[]);
+    let mut more = |command: &str| talk.call("more", json!({ "command": command }));
+    let dogs = document(&more("stat Lab.Dog"));
+    assert_eq!(dogs["data"]["totals"]["count"], 100, "{dogs}");
+    assert_eq!(document(&more("stat --type Lab.Dog"))["data"], dogs["data"]);
+    assert_eq!(document(&more("statics Nope"))["data"]["statics"], json!([]));
+    assert_eq!(document(&more("stacks 1"))["data"]["threads"].as_array().map(Vec::len), Some(1));
+    let refused = more("heap Lab");
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(refused["content"][0]["text"].as_str().unwrap().contains("'Lab' is neither an option nor a dump"), "{refused}");
+}
+
+/// Hidden texts are not compared: the answer would be that of another text, and would reveal the text by trial.
+#[test]
+fn conditions_on_hidden_texts_are_refused() {
+    let mut talk = Talk::about_own(&[]);
+    for (tool, condition) in [
+        ("objects", "_name = \"dog1\""),
+        ("objects", "not (_name ~ \"d*\")"),
+        ("stat", "_name != \"dog1\""),
+        ("strings", "value = \"true\""),
+    ] {
+        let why = talk.refusal(tool, json!({ "where": condition }));
+        assert!(why.contains("texts are hidden here"), "{tool} {condition}: {why}");
+    }
+    // Numbers, names of types and null are not texts of the program.
+    for condition in ["_name != null", "size > 10", "type ~ \"Lab.*\""] {
+        let all = talk.answer("stat", json!({ "where": condition, "type": "Lab.Dog" }));
+        assert_eq!(all["data"]["totals"]["count"], 100, "{condition}");
+    }
+    // What is not shown is unknown, and not empty. The names of the runtime's own settings are shown.
+    let env = talk.answer("env", json!({}));
+    assert_eq!(env["data"]["environment"], Value::Null, "{env}");
+    let settings = talk.answer("info", json!({}))["data"]["settings"].as_array().unwrap().clone();
+    let of_environment = settings.iter().filter(|s| s["source"] == "environment").collect::<Vec<_>>();
+    assert!(!of_environment.is_empty() && of_environment.iter().all(|s| s["value"] == "(hidden)"), "{settings:?}");
+    assert!(of_environment.iter().any(|s| s["name"] == "DOTNET_gcServer"), "{settings:?}");
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::key::is_named;
 use super::trend::trend;
+use crate::analysis::dump::env::gc_with_properties;
 use crate::analysis::dump::memory_map::memory_of;
 use crate::analysis::{DiffMeasure, MemoryKind, MemoryListing, StatReport, TypeStat};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
@@ -87,6 +88,8 @@ impl Measures {
             }
         };
 
+        // Later answers about this dump show the limit.
+        let _ = gc_with_properties(heap.runtime());
         let oom = notes.take(gc.oom());
         let failed: Option<Vec<bool>> = oom.iter().map(OomModel::failed).collect();
         let failed = failed.filter(|all| !all.is_empty()).map(|all| len64(all.iter().filter(|failed| **failed).count()));

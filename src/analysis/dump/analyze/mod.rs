@@ -5,6 +5,7 @@
 
 mod answers;
 mod async_waits;
+mod clause;
 mod collecting;
 mod connection_pools;
 mod crash;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Cached, Received};
+use super::clause::beginning;
 use super::line::{command_line, counted, in_units};
 use super::native::{NATIVE, bytes_of};
 use super::places::ThreadPlace;
@@ -164,18 +165,4 @@ fn memory(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String,
 /// An answer that a finding has already computed.
 fn got<T>(cell: &Cached<T>) -> Option<&T> {
     cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
-}
-
-/// Returns a title, shortened to at most `most` characters: up to the end of a clause, or else as many words as fit.
-fn beginning(title: &str, most: usize) -> String {
-    /// Fewest characters of a clause. Instead of a shorter clause, as many words as fit are returned.
-    const ENOUGH: usize = 24;
-    let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
-    let (fits, _) = title.split_at(end);
-    let clause = ["; ", ", ", ": "].iter().filter_map(|end| fits.rfind(end)).max().and_then(|at| fits.get(..at));
-    if let Some(clause) = clause.filter(|clause| clause.chars().count() >= ENOUGH) {
-        return clause.into();
-    }
-    let fits = fits.rsplit_once(' ').map_or(fits, |(words, _)| words);
-    format!("{}…", fits.trim_end_matches([',', ';', ':']))
 }

@@ -2,6 +2,8 @@
 
 mod report;
 
+use std::sync::Arc;
+
 pub use report::*;
 
 use crate::analysis::dump::analyze::shell_line;
@@ -9,6 +11,8 @@ use crate::base::missed::tried;
 use crate::base::{Answer, Collector, Missing};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, library_types};
+use crate::contract::ContractError;
+use crate::gc::Gc;
 use crate::memory::Memory;
 use crate::session::{Dump, Error, Runtime, Startup};
 
@@ -43,14 +47,16 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     let of = |(name, value)| VariableModel { name, value };
     let list = |list: Vec<(String, String)>| list.into_iter().map(of).collect();
     let command_line = startup.as_ref().and_then(command_line);
+    let is_shown = !dump.memory().hides_contents();
     let (source, arguments, environment) = match startup {
-        Some(startup) => (Some(startup.source), startup.arguments, Some(list(startup.environment))),
+        Some(startup) => (Some(startup.source), startup.arguments, is_shown.then(|| list(startup.environment))),
         None => (None, None, None),
     };
     notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(list) })
 }
 
-/// Returns arguments and environment of the process. If contents are hidden, the arguments are replaced and the environment is empty.
+/// Returns arguments and environment of the process. If contents are hidden, the arguments are replaced, and the environment has only the names of the variables
+/// that the runtime reads.
 pub(in crate::analysis) fn startup(dump: &Dump) -> Option<Startup> {
     // Other commands also call this function and do not depend on it, so nothing is noted as missing.
     let startup = tried(|| Startup::of(dump.file(), dump.memory()))?;
@@ -62,8 +68,8 @@ pub(in crate::analysis) fn startup(dump: &Dump) -> Option<Startup> {
         source: startup.source,
         arguments: startup.arguments.map(|list| list.into_iter().map(hidden).collect()),
         line: startup.line.map(hidden),
-        // Names of variables may be as confidential as their values.
-        environment: Vec::new(),
+        // Other names may be as confidential as their values.
+        environment: startup.environment.into_iter().filter(|(name, _)| is_read(name)).map(|(name, value)| (name, hidden(value))).collect(),
     })
 }
 
@@ -73,14 +79,29 @@ pub(in crate::analysis) fn command_line(startup: &Startup) -> Option<String> {
     startup.line.clone().or_else(of_arguments)
 }
 
+/// Whether the runtime reads the environment variable.
+fn is_read(name: &str) -> bool {
+    READ_BY_RUNTIME.iter().any(|begin| name.starts_with(begin))
+}
+
 /// Returns the settings from the environment and `runtimeconfig.json`: all variables that the runtime reads, and the properties of the GC.
 pub(in crate::analysis) fn settings(startup: Option<&Startup>, runtime: Option<&Runtime>) -> Vec<SettingModel> {
     let environment = startup.iter().flat_map(|s| &s.environment);
-    let environment = environment.filter(|(name, _)| READ_BY_RUNTIME.iter().any(|begin| name.starts_with(begin)));
+    let environment = environment.filter(|(name, _)| is_read(name));
     let of = |source: SettingSource| move |(name, value): (String, String)| SettingModel { name, value, source };
     let properties = runtime.and_then(properties).unwrap_or_default().into_iter().filter(|(name, _)| name.starts_with(OF_GC));
     let environment = environment.cloned().map(of(SettingSource::Environment));
     environment.chain(properties.map(of(SettingSource::RuntimeConfig))).collect()
+}
+
+/// Returns the GC of `runtime`, which then knows the properties of the runtime, where `runtimeconfig.json` may limit the heap.
+///
+/// # Errors
+/// See [`Runtime::gc`].
+pub(in crate::analysis) fn gc_with_properties(runtime: &Runtime) -> Result<&Arc<Answer<Gc>>, ContractError> {
+    let gc = runtime.gc()?;
+    gc.give_properties(|| properties(runtime).unwrap_or_default());
+    Ok(gc)
 }
 
 /// Returns the properties of the runtime by name.

@@ -25,7 +25,7 @@ pub struct EnvReport {
     pub arguments: Option<Vec<String>>,
     /// The command line; on Linux, the arguments quoted for a shell.
     pub command_line: Option<String>,
-    /// The environment variables, in their original order.
+    /// The environment variables, in their original order; `null` if they are not in the dump, or if contents are not shown.
     pub environment: Option<Vec<VariableModel>>,
     /// Properties of the runtime, as in `AppContext`, by name; `null` if they are not in the dump.
     pub properties: Option<Vec<VariableModel>>,

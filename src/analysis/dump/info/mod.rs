@@ -6,7 +6,7 @@ pub use report::*;
 
 use crate::analysis::dump::analyze::command_line;
 use crate::analysis::dump::answers::{Answers, Imprecise, answers};
-use crate::analysis::dump::env::{command_line as command_line_of, settings, startup};
+use crate::analysis::dump::env::{command_line as command_line_of, gc_with_properties, settings, startup};
 use crate::analysis::dump::modules::module_count;
 use crate::analysis::threads::suspension::suspension;
 use crate::base::missed::tried;
@@ -179,7 +179,7 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
 /// shows.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let Answers { list: answers, segments, imprecise } = answers(runtime);
-    let gc = runtime.gc().ok().map(|gc| {
+    let gc = gc_with_properties(runtime).ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);
         gc_model(gc, runtime.standalone_gc(), collections, notes.take(gc.global_mechanisms()))

@@ -6,7 +6,7 @@ use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::analysis::InspectionRow;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Count, Missing, Name, len64, thousands, total};
+use crate::base::{Addr, Count, Missing, Name, be, len64, plural, thousands, total};
 use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::{DominatorTree, HeapGraph, ObjectSet, Roots};
@@ -148,6 +148,8 @@ impl Inspector<'_> {
             delegate.zip(object).is_some_and(|(delegate, object)| tree.dominates(delegate, object))
         };
         let mut kinds: Map<Addr, Name> = Map::default();
+        // Targets that other objects refer to, which only the graph shows to be garbage or kept by the event.
+        let mut unknown: Set<Addr> = Set::default();
         let leak = |event: Event| {
             // Few events have many handlers, and only these are worth building a graph for.
             let holds_it = |by: Addr| event.parts.len() < MANY || is_live(by);
@@ -169,6 +171,13 @@ impl Inspector<'_> {
                     && of_part.are_all(|by| event.list.contains(&by) || !holds_it(by));
                 directly || event.parts.len() >= MANY && keeps(&event, *target)
             };
+            if event.parts.len() >= MANY {
+                let others = event.parts.iter().filter(|part| !only(part)).filter_map(|(_, target)| *target);
+                let mut others = others.filter(|target| !rooted.contains_key(target)).peekable();
+                if others.peek().is_some() && tree.get_or_init(|| self.dominators()).is_none() {
+                    unknown.extend(others);
+                }
+            }
             let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
             let (held, count) = (len64(here.len()), len64(event.parts.len()));
             // One target may have several handlers.
@@ -180,6 +189,14 @@ impl Inspector<'_> {
             Some(InspectionRow { held_here: Some(held), ..row(event.delegate, count, bytes) })
         };
         let rows = events.into_iter().filter_map(leak).collect();
+        if !unknown.is_empty() {
+            let what = format!(
+                "whether {} of events {} held by anything else is unknown without the graph of the heap",
+                plural(len64(unknown.len()), "target"),
+                be(len64(unknown.len()))
+            );
+            self.notes.add(Missing::Answer, None, what);
+        }
         Findings::plain(rows).with_detail(move |row| {
             let holder = match holds.get(&row.object?)? {
                 Holder::Root(root) => roots.label(roots.roots.get(*root)?),

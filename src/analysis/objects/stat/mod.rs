@@ -137,11 +137,14 @@ impl Heap {
 /// Counts the objects selected by `query`.
 ///
 /// # Errors
-/// [`Error::Query`] for keys that a heap snapshot does not have: generations, heaps, segments. Never fails for a heap.
+/// [`Error::Query`] for keys that a heap snapshot does not have (generations, heaps, segments), and for a condition on texts that are hidden.
 pub fn stat(source: &dyn GraphSource, query: &StatQuery) -> Result<Answer<StatReport>, Error> {
     let (notes, namer) = (source.begin(), source.namer());
     let mut report = match source.heap() {
-        Some(heap) => count(heap, &namer, query, &notes),
+        Some(heap) => {
+            query.selection.refuse_hidden(heap)?;
+            count(heap, &namer, query, &notes)
+        }
         None => count_graph(source.graph(false)?, &namer, query, None, &notes)?,
     };
     sort(&mut report, query.sort);

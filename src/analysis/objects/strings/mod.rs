@@ -120,6 +120,7 @@ impl<K: Ord + Copy, F: Fn(&Row) -> K> Best<K, F> {
 /// # Errors [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
 /// hidden.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
+    query.selection.refuse_hidden(heap)?;
     let (notes, namer) = (heap.begin(), heap.namer());
     let filter = query.selection.filter(heap, &namer, &notes);
     let (values, first_char) = (Values::default(), namer.types()?.strings().content());

@@ -162,7 +162,7 @@ impl<'h> State<'h> {
             thread_objects: threads.iter().filter_map(|t| t.exposed).collect(),
             constructors: ClassConstructors::find(namer, &stacks),
         };
-        let (mut waits, constructors) = (waits.read(&stacks, notes), waits.constructors);
+        let (mut waits, constructors) = (waits.read(namer, &stacks, notes), waits.constructors);
         let continued = tasks::lift(heap, &library, &types, (&found, &primitives), &mut waits, notes);
         let reader = runtime.thread_reader()?;
         let (are_all, highest) = (reader.are_all(threads), reader.highest_id());

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::class_constructors::{ClassConstructors, is_of_starts};
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
+use super::timeouts;
 use super::wait_target::WaitTarget;
 use crate::analysis::{LockKind, WaitEvidence, WaitKind};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, Missing, Name, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, Missing, Name, is_framework_method, len64, plural};
 use crate::bcl::Library;
 use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::generated::importer;
@@ -38,6 +39,9 @@ const WAITING: [&str; 7] = [
     "System.Runtime.CompilerServices.ConfiguredValueTaskAwaitable",
     "System.Runtime.CompilerServices.AsyncHelpers.HandleAsyncEntryPoint",
 ];
+
+/// Prefix of the names of P/Invoke methods in assemblies of the library.
+const IMPORTS: &str = "Interop+";
 
 /// Values of `ThreadBlockingInfo._objectKind`.
 const KIND_ENTER: i32 = 0;
@@ -109,7 +113,13 @@ pub(super) struct BlockedFrame {
 impl BlockedFrame {
     /// Whether the frame is a library method or stub that waits on behalf of its caller.
     pub(super) fn is_of_waits(&self) -> bool {
-        is_of_waits(&self.name) || is_of_starts(self)
+        is_of_waits(&self.name) || is_of_starts(self) || self.is_import_of_library()
+    }
+
+    /// Whether the frame is a P/Invoke method of the library, such as `Interop+Sys.LowLevelMonitor_Wait`. Optimized callers inline the stub, so that the method
+    /// of the runtime's frame is innermost.
+    fn is_import_of_library(&self) -> bool {
+        self.name.starts_with(IMPORTS) && is_framework_method(self.method.module.as_deref(), &self.name)
     }
 }
 
@@ -121,22 +131,27 @@ fn is_of_waits(method: &str) -> bool {
 impl Blocked<'_> {
     /// Returns the innermost frame of a method that does not wait on behalf of its caller.
     pub(super) fn own(&self) -> Option<&BlockedFrame> {
-        self.frames.iter().find(|frame| !frame.is_of_waits())
+        own(&self.frames)
     }
+}
 
-    /// Determines the kind of wait from the innermost frames in `System.Threading`.
-    fn framed(&self) -> Option<WaitKind> {
-        let waits = [
-            ("System.Threading.Thread.Join", WaitKind::Join),
-            ("System.Threading.Thread.Sleep", WaitKind::Sleep),
-            ("System.Threading.WaitHandle.WaitOne", WaitKind::WaitHandle),
-            ("System.Threading.WaitHandle.WaitAny", WaitKind::WaitHandles),
-            ("System.Threading.WaitHandle.WaitAll", WaitKind::WaitHandles),
-            ("System.Threading.WaitHandle.WaitMultiple", WaitKind::WaitHandles),
-        ];
-        let kind = |frame: &BlockedFrame| waits.iter().find(|(prefix, _)| frame.name.starts_with(prefix)).map(|(_, kind)| *kind);
-        self.frames.iter().take_while(|frame| frame.is_of_waits()).find_map(kind)
-    }
+/// Returns the innermost frame of a method that does not wait on behalf of its caller.
+fn own(frames: &[BlockedFrame]) -> Option<&BlockedFrame> {
+    frames.iter().find(|frame| !frame.is_of_waits())
+}
+
+/// Determines the kind of wait from the innermost frames in `System.Threading`.
+fn framed(frames: &[BlockedFrame]) -> Option<WaitKind> {
+    let waits = [
+        ("System.Threading.Thread.Join", WaitKind::Join),
+        ("System.Threading.Thread.Sleep", WaitKind::Sleep),
+        ("System.Threading.WaitHandle.WaitOne", WaitKind::WaitHandle),
+        ("System.Threading.WaitHandle.WaitAny", WaitKind::WaitHandles),
+        ("System.Threading.WaitHandle.WaitAll", WaitKind::WaitHandles),
+        ("System.Threading.WaitHandle.WaitMultiple", WaitKind::WaitHandles),
+    ];
+    let kind = |frame: &BlockedFrame| waits.iter().find(|(prefix, _)| frame.name.starts_with(prefix)).map(|(_, kind)| *kind);
+    frames.iter().take_while(|frame| frame.is_of_waits()).find_map(kind)
 }
 
 /// Returns the threads that have a stack, each with its index in the runtime's list and its frames.
@@ -219,14 +234,14 @@ pub(super) struct Waits<'w> {
 
 impl Waits<'_> {
     /// Returns the wait of each of `threads`.
-    pub(super) fn read(&mut self, threads: &[(usize, Blocked<'_>)], notes: &Collector) -> Vec<Wait> {
+    pub(super) fn read(&mut self, namer: &Namer, threads: &[(usize, Blocked<'_>)], notes: &Collector) -> Vec<Wait> {
         if !self.blocking.is_placed() {
             let stacks: Vec<(Addr, AddrRange)> = threads.iter().filter_map(|(_, t)| Some((t.thread.address, t.stack?))).collect();
             let blocks = &self.blocks;
             tried(|| self.blocking.find(&stacks, |block| blocks.contains_key(&block)));
         }
         let queued = self.queued(notes);
-        let mut out = Vec::new();
+        let (mut out, mut untimed) = (Vec::new(), Vec::new());
         for (index, thread) in threads {
             let recorded = self.recorded(*index, thread).or_else(|| self.managed(*index, thread));
             if recorded.is_some() {
@@ -238,8 +253,11 @@ impl Waits<'_> {
             let constructor = || self.constructors.waited(self.heap.memory(), *index, thread);
             let by_stack = || thread.thread.waits().then(|| self.by_stack(*index, thread));
             let found = subsystem.or_else(queue).or_else(constructor).or_else(by_stack);
-            out.extend(found.map(|wait| Wait { endless: thread.is_endless(self.heap.memory()), ..wait }));
+            untimed.extend(found);
         }
+        timeouts::read(self.heap, namer, threads, &mut untimed, notes);
+        out.extend(untimed);
+        out.sort_by_key(|wait| wait.thread);
         out
     }
 
@@ -331,7 +349,7 @@ impl Waits<'_> {
         let protected = thread.protected.slots().take(MAX_PROTECTED).filter_map(|slot| self.library.reference_at(slot));
         // `ThreadNative::Join` has no frame in .NET 8 if `Thread.Join` is inlined.
         let joined = || protected.clone().find(is_thread).map(|_| WaitKind::Join);
-        let framed = thread.framed().or_else(joined);
+        let framed = framed(&thread.frames).or_else(joined);
         let kind = framed.unwrap_or(WaitKind::Other);
         let Some(stack) = thread.stack else { return wait(kind, None, Vec::new()) };
         match framed {
@@ -386,7 +404,32 @@ pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
 
 #[cfg(test)]
 mod tests {
-    use super::is_of_waits;
+    use super::*;
+    use crate::clr::type_names::NameQuality;
+
+    /// Frames of a thread in `Thread.Sleep` on .NET 11, after the JIT has inlined the P/Invoke.
+    #[test]
+    fn imports_of_the_library_wait_on_behalf_of_their_callers() {
+        let frame = |name: &str, module: &str| {
+            let (declaring_type, module) = (Addr::NULL, Some(module.to_string()));
+            let quality = NameQuality::Exact;
+            let method = MethodName { name: name.into(), source: None, module, home: None, token: None, declaring_type, quality };
+            BlockedFrame { name: name.into(), method: Arc::new(method), desc: Addr::NULL, at: None, sp: None }
+        };
+        let library = "System.Private.CoreLib.dll";
+        let frames = [
+            ("Interop+Sys.LowLevelMonitor_Wait(IntPtr)", library),
+            ("System.Threading.WaitSubsystem+ThreadWaitInfo.Sleep(Int32)", library),
+            ("System.Threading.Thread.Sleep(Int32)", library),
+            ("Lab.Program.Main()", "lab.dll"),
+        ]
+        .map(|(name, module)| frame(name, module))
+        .to_vec();
+        assert_eq!(framed(&frames), Some(WaitKind::Sleep));
+        assert_eq!(own(&frames).unwrap().name, "Lab.Program.Main()");
+        // A class of the program may have the same name.
+        assert!(!frame("Interop+Native.Wait()", "lab.dll").is_of_waits());
+    }
 
     #[test]
     fn awaiters_wait_on_behalf_of_their_callers() {

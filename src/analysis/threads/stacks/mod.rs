@@ -375,11 +375,12 @@ impl<'r> Reporter<'r> {
             offset: Some(code.offset(frame.ip)),
             line: line.as_ref().map(|l| l.line),
             file: line.map(|l| l.file),
-            part: Some(match frame.part {
-                Part::Body => FramePart::Body,
-                Part::Handler => FramePart::Handler,
-                Part::Filter => FramePart::Filter,
-            }),
+            part: match frame.part {
+                Part::Body => Some(FramePart::Body),
+                Part::Handler => Some(FramePart::Handler),
+                Part::Filter => Some(FramePart::Filter),
+                Part::Funclet => None,
+            },
             code: Some(match code.origin {
                 CodeOrigin::Jitted { .. } => CodeKind::Jit,
                 CodeOrigin::ReadyToRun { .. } => CodeKind::ReadyToRun,

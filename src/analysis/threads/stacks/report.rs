@@ -149,7 +149,7 @@ pub struct StackFrameModel {
     pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
-    /// Part of the method that the frame executes. `null` for a runtime frame.
+    /// Part of the method that the frame executes. `null` for a runtime frame, and for a handler or filter whose method's clauses are not in the dump.
     pub part: Option<FramePart>,
     /// Origin of the code. `null` for a runtime frame.
     pub code: Option<CodeKind>,

@@ -108,6 +108,11 @@ fn fat_headers() {
                     code_length: if arm { 280_000 } else { 70_000 },
                     varargs: flags & 1 != 0,
                     generic_context: kind.map(|kind| (kind, -5600)),
+                    prologue: match (flags & 0x34 != 0, arm) {
+                        (false, _) => 0,
+                        (true, false) => 4,
+                        (true, true) => 16,
+                    },
                     frame_register: (flags & 0x40 != 0).then_some(3),
                     psp_sym: (flags & 8 != 0 && version < 4).then_some(-48),
                     reverse_pinvoke: (flags & 0x200 != 0).then_some(-16),
