@@ -133,11 +133,24 @@ impl Blocked<'_> {
     pub(super) fn own(&self) -> Option<&BlockedFrame> {
         own(&self.frames)
     }
+
+    /// Whether a method whose name begins with `prefix` waits on behalf of its caller.
+    fn is_in(&self, prefix: &str) -> bool {
+        self.frames.is_empty() || self.frames.iter().take_while(|frame| frame.is_of_waits()).any(|frame| frame.name.starts_with(prefix))
+    }
 }
 
 /// Returns the innermost frame of a method that does not wait on behalf of its caller.
 fn own(frames: &[BlockedFrame]) -> Option<&BlockedFrame> {
     frames.iter().find(|frame| !frame.is_of_waits())
+}
+
+/// Returns the part of `stack` with the frames of the methods that wait on behalf of their caller, and with that of the caller.
+fn waiting_frames(frames: &[BlockedFrame], stack: AddrRange) -> Option<AddrRange> {
+    let start = frames.iter().find_map(|frame| frame.sp)?;
+    let outside = frames.iter().skip_while(|frame| frame.is_of_waits()).skip(1);
+    let end = outside.filter_map(|frame| frame.sp).find(|sp| *sp > start).unwrap_or(stack.end);
+    Some(AddrRange::new(start.max(stack.start), end.min(stack.end))).filter(|range| range.start < range.end)
 }
 
 /// Determines the kind of wait from the innermost frames in `System.Threading`.
@@ -356,16 +369,20 @@ impl Waits<'_> {
             Some(WaitKind::Sleep) => return wait(kind, None, Vec::new()),
             Some(WaitKind::Join) => {
                 let event = |word: Addr| self.primitives.by_handle.get(&word).filter(|w| w.wait == WaitKind::Join).map(|w| w.object);
-                let by_event = || self.words(stack).find_map(event);
-                let joined = protected.clone().find(is_thread).or_else(by_event).or_else(|| self.words(stack).find(is_thread));
+                let by_event = || self.words(thread, stack).find_map(event);
+                let joined = protected.clone().find(is_thread).or_else(by_event).or_else(|| self.words(thread, stack).find(is_thread));
                 return wait(kind, joined.map(|object| (object, LockKind::Thread)), Vec::new());
             }
             _ => {}
         }
-        for word in self.words(stack) {
+        for word in self.words(thread, stack) {
             if self.found.kinds.get(&word).is_some_and(|kinds| kinds.is(LockType::SafeWaitHandle)) {
                 let plain = WaitTarget { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
                 let whole = self.primitives.by_handle.get(&word).copied().unwrap_or(plain);
+                // The methods of a reader-writer lock that wait are never inlined.
+                if whole.kind == LockKind::ReaderWriter && !thread.is_in("System.Threading.ReaderWriterLock") {
+                    continue;
+                }
                 return wait(whole.wait, Some((whole.object, whole.kind)), Vec::new());
             }
             let arrays = &self.found.handle_arrays;
@@ -386,11 +403,16 @@ impl Waits<'_> {
         handles.map(|handle| self.primitives.by_handle.get(&handle).map_or(handle, |whole| whole.object)).collect()
     }
 
-    /// Returns the words of a stack, innermost first.
-    fn words(&self, stack: AddrRange) -> impl Iterator<Item = Addr> {
+    /// Returns the words of a stack that may say what the thread waits for: first those of the frames of the library that wait and of their caller,
+    /// then all, innermost first. The native frames below them may hold words of threads that have used the same stack before.
+    fn words(&self, thread: &Blocked<'_>, stack: AddrRange) -> impl Iterator<Item = Addr> {
         let memory = self.heap.memory();
         memory.need(stack);
-        memory.words(stack).map(|(_, bytes)| Addr(memory.shape().number(bytes)))
+        let words = |range| memory.words(range).map(|(_, bytes)| Addr(memory.shape().number(bytes)));
+        let frames = waiting_frames(&thread.frames, stack);
+        // Without frames of the library, only the words are known.
+        let all = (thread.frames.is_empty() || framed(&thread.frames).is_some()).then(|| words(stack));
+        frames.map(words).into_iter().flatten().chain(all.into_iter().flatten())
     }
 }
 
@@ -406,6 +428,32 @@ pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
 mod tests {
     use super::*;
     use crate::clr::type_names::NameQuality;
+
+    /// Native frames may hold words of threads that have used the same stack before.
+    #[test]
+    fn what_a_thread_waits_for_is_in_the_frames_that_wait_and_in_that_of_their_caller() {
+        let frame = |name: &str, sp: u64| {
+            let (declaring_type, module) = (Addr::NULL, Some("System.Private.CoreLib.dll".to_string()));
+            let quality = NameQuality::Exact;
+            let method = MethodName { name: name.into(), source: None, module, home: None, token: None, declaring_type, quality };
+            BlockedFrame {
+                name: name.into(),
+                method: Arc::new(method),
+                desc: Addr::NULL,
+                at: None,
+                sp: Some(Addr(sp)).filter(|sp| !sp.is_null()),
+            }
+        };
+        let names =
+            [("System.Threading.WaitHandle.WaitOneCore()", 0), ("System.Threading.WaitHandle.WaitOne()", 0x200), ("Lab.Run()", 0x300)];
+        let mut frames: Vec<BlockedFrame> = names.into_iter().map(|(name, sp)| frame(name, sp)).collect();
+        let stack = AddrRange::new(Addr(0x100), Addr(0x1000));
+        let of = |frames: &[BlockedFrame]| waiting_frames(frames, stack);
+        assert_eq!(of(&frames), Some(AddrRange::new(Addr(0x200), Addr(0x1000))));
+        frames.push(frame("Lab.Main()", 0x400));
+        assert_eq!(of(&frames), Some(AddrRange::new(Addr(0x200), Addr(0x400))));
+        assert_eq!(of(&[]), None);
+    }
 
     /// Frames of a thread in `Thread.Sleep` on .NET 11, after the JIT has inlined the P/Invoke.
     #[test]
