@@ -162,7 +162,10 @@ impl<'h> State<'h> {
             thread_objects: threads.iter().filter_map(|t| t.exposed).collect(),
             constructors: ClassConstructors::find(namer, &stacks),
         };
-        let (mut waits, constructors) = (waits.read(namer, &stacks, notes), waits.constructors);
+        let ((recorded, mut untimed), constructors) = (waits.read(&stacks, notes), waits.constructors);
+        timeouts::read(heap, namer, &stacks, &mut untimed, notes);
+        let mut waits: Vec<Wait> = recorded.into_iter().chain(untimed).collect();
+        waits.sort_by_key(|wait| wait.thread);
         let continued = tasks::lift(heap, &library, &types, (&found, &primitives), &mut waits, notes);
         let reader = runtime.thread_reader()?;
         let (are_all, highest) = (reader.are_all(threads), reader.highest_id());

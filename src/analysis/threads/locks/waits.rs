@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::class_constructors::{ClassConstructors, is_of_starts};
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
-use super::timeouts;
 use super::wait_target::WaitTarget;
 use crate::analysis::{LockKind, WaitEvidence, WaitKind};
 use crate::base::hash::{Map, Set};
@@ -246,8 +245,8 @@ pub(super) struct Waits<'w> {
 }
 
 impl Waits<'_> {
-    /// Returns the wait of each of `threads`.
-    pub(super) fn read(&mut self, namer: &Namer, threads: &[(usize, Blocked<'_>)], notes: &Collector) -> Vec<Wait> {
+    /// Returns the waits of `threads`: those whose timeouts are recorded, and the others.
+    pub(super) fn read(&mut self, threads: &[(usize, Blocked<'_>)], notes: &Collector) -> (Vec<Wait>, Vec<Wait>) {
         if !self.blocking.is_placed() {
             let stacks: Vec<(Addr, AddrRange)> = threads.iter().filter_map(|(_, t)| Some((t.thread.address, t.stack?))).collect();
             let blocks = &self.blocks;
@@ -268,10 +267,7 @@ impl Waits<'_> {
             let found = subsystem.or_else(queue).or_else(constructor).or_else(by_stack);
             untimed.extend(found);
         }
-        timeouts::read(self.heap, namer, threads, &mut untimed, notes);
-        out.extend(untimed);
-        out.sort_by_key(|wait| wait.thread);
-        out
+        (out, untimed)
     }
 
     /// Maps each runtime `Thread` in `Monitor.Wait` to the object on which it waits, from the queues of the sync blocks.
