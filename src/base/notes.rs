@@ -125,6 +125,12 @@ impl Notes {
         Notes { list: self.list.iter().filter(|(note, _)| note.kind != kind).map(|(note, times)| (note.clone(), *times)).collect() }
     }
 
+    /// The notes that make an answer partial.
+    pub(crate) fn losses(&self) -> Notes {
+        let lost = self.list.iter().filter(|(note, _)| note.kind.makes_partial());
+        Notes { list: lost.map(|(note, times)| (note.clone(), *times)).collect() }
+    }
+
     /// The notes, each prefixed with `subject`: for answers about several dumps.
     pub fn about(&self, subject: &str) -> Notes {
         let about = |n: &Note| Note { message: format!("{subject}: {}", n.message), ..n.clone() };

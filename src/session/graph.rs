@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::heap_parts::dominators_of;
 use super::references::{Gathered, store_of};
 use super::roots::RootOptions;
+use super::roots::dangling::note_dangling;
 use super::{Error, Heap, Namer};
 use crate::base::store::caught;
 use crate::base::{Answer, Collector};
@@ -33,6 +34,7 @@ fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
         None => gathered.map_or_else(|| Gathered::walk(heap), Ok)?.resolved(heap, index, &extra)?,
     };
     notes.extend(&walked.notes);
+    note_dangling(heap, (&roots, index), &notes);
     let graph = HeapGraph::new(Arc::clone(index), walked, roots, frozen(heap, index)).with_modules(namer.modules());
     Ok(notes.finish(graph))
 }

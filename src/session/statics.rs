@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Runtime, TypeFilter, TypePattern, loaded_types};
 use crate::base::hash::Set;
-use crate::base::missed::watched;
+use crate::base::missed::{contradiction, watched};
 use crate::base::{Addr, Budget, Collector, Count, NoteKind, len64};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Generics, MethodTableInfo};
@@ -272,13 +272,17 @@ impl<'t> StaticsReader<'t> {
     /// A field with its value.
     pub(crate) fn model(&self, spot: StaticSpot<'_, '_>) -> StaticModel {
         let thread = |t: &Thread| StaticThread { address: t.address, managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) };
+        let field = self.unless_lost(spot.field, || self.value(spot.field, spot.place));
+        if let Some(at) = invalid(&field) {
+            contradiction(at, "a static field refers to an address without an object");
+        }
         StaticModel {
             method_table: spot.info.address,
             module: self.types().names().name(spot.info.address).module.clone(),
             storage: spot.field.storage,
             thread: spot.thread.map(thread),
             retained: None,
-            field: self.unless_lost(spot.field, || self.value(spot.field, spot.place)),
+            field,
         }
     }
 
@@ -303,6 +307,12 @@ impl<'t> StaticsReader<'t> {
             StaticPlace::Unknown => self.values.nowhere(field, ValueKind::Absent, "<location not in the dump>"),
         }
     }
+}
+
+/// The address of the first reference in `value` that does not refer to an object.
+fn invalid(value: &FieldValue) -> Option<Addr> {
+    let own = || value.address.or(value.object).filter(|_| value.kind == ValueKind::Invalid);
+    own().or_else(|| value.fields.iter().find_map(invalid))
 }
 
 /// The memory that a field takes, in bytes.

@@ -91,6 +91,7 @@ mod lines;
 mod locks;
 mod loops;
 mod lost_names;
+mod lost_roots;
 mod lost_tables;
 mod machine;
 mod managed;

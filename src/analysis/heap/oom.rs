@@ -18,8 +18,10 @@ pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let all = || heaps.iter().map(OomModel::failed);
     let any = if all().any(|failed| failed == Some(true)) { Some(true) } else { all().reduce(Option::and).flatten() };
     let limit = gc.limit();
-    if limit.is_some() && any != Some(false) {
-        // How close the heap is to the limit explains a failure. The committed bytes are those of the segments and free regions.
+    let unknown = limit.as_ref().is_some_and(|limit| limit.committed_bytes.is_none());
+    if unknown || limit.is_some() && any != Some(false) {
+        // How close the heap is to the limit explains a failure. The committed bytes are those of the segments and free regions. If they are unknown,
+        // the notes say why.
         notes.extend(&gc.segments().notes.without(NoteKind::GcMoving));
         notes.extend(&gc.regions().notes.without(NoteKind::GcMoving));
     }

@@ -8,7 +8,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::open::Opening;
 use super::super::write::{check_output, whole_file};
-use crate::base::{Answer, len64};
+use crate::base::{Answer, Notes, len64};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::IndexReport;
 use crate::session::Heap;
@@ -83,8 +83,17 @@ impl Index {
             written: true,
             problem: None,
         };
-        // Losses of the dump are recorded in the index; answers that use the index report them.
-        Ok(Answer::new(report, at.runtime()?.begin().into_notes()))
+        Ok(Answer::new(report, Index::notes(at, Some(&heap))?))
+    }
+
+    /// The notes of opening the dump, and those on objects and references that the index of `heap` does not have.
+    fn notes(at: &At<'_>, heap: Option<&Heap>) -> Result<Notes> {
+        let mut notes = at.runtime()?.begin().into_notes();
+        if let Some(heap) = heap {
+            notes.extend(&heap.begin().into_notes().losses());
+            notes.extend(&heap.graph(false)?.notes.losses());
+        }
+        Ok(notes)
     }
 
     fn read(&self, at: &At<'_>) -> Result<Answer<IndexReport>> {
@@ -100,7 +109,8 @@ impl Index {
             (None, Some(checked)) => checked.err().map(|e| e.to_string()),
             (None, None) => Some(format!("there is no {}; gcdump index writes one", path.display())),
         };
-        let graph = if problem.is_none() { Some(heap.graph(false)?) } else { None };
+        let indexed = problem.is_none().then_some(&heap);
+        let graph = indexed.map(|heap| heap.graph(false)).transpose()?;
         let report = IndexReport {
             path: path.display().to_string(),
             file_bytes,
@@ -110,6 +120,6 @@ impl Index {
             written: false,
             problem,
         };
-        Ok(Answer::new(report, at.runtime()?.begin().into_notes()))
+        Ok(Answer::new(report, Index::notes(at, indexed)?))
     }
 }

@@ -1,5 +1,6 @@
 //! GC roots, and how complete each kind of root is in the dump.
 
+pub(crate) mod dangling;
 mod mono;
 mod options;
 mod resolvers;

@@ -13,7 +13,8 @@ impl Walking<'_> {
     pub(super) fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
         match next {
             Some(frame) if Some(frame.address) == led => {
-                let next = self.after(&frame, start).ok().flatten();
+                // The gap that begins here extends to the end of the stack if the chain ends.
+                let next = self.after(&frame, start).map_err(|e| told(Lack::Frames(e))).ok().flatten();
                 self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(ip), within: true, reports: false, passed: None }));
                 next
             }

@@ -13,6 +13,7 @@ use crate::base::{Addr, Answer, Collector, Count, Missing, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{FinalizerSort, FinalizerState, Generation, Order};
+use crate::session::roots::dangling::Pointed;
 use crate::session::{Error, Runtime, TypeFilter, TypePattern};
 
 #[derive(Clone, Copy, Default)]
@@ -74,6 +75,10 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let mut all = States::default();
     let (mut heaps, mut list) = (Vec::new(), Vec::new());
     let queues = notes.take(gc.finalizer_queues());
+    let heap = runtime.heap().ok();
+    let mut pointed = Pointed::new(heap.as_ref());
+    queues.iter().flat_map(|q| &q.entries).for_each(|e| pointed.check(Some(e.address), e.object));
+    pointed.note("queued reference", &notes);
     let tables: Set<Addr> = if types.is_empty() {
         Set::default()
     } else {

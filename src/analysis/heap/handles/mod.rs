@@ -11,6 +11,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, Missing, Name, cut, len64, total};
 use crate::gc::HandleFilter;
 use crate::model::{HandleKind, HandleModel, HandleSort, HandleUse, Order, Sum};
+use crate::session::roots::dangling::Pointed;
 use crate::session::{Error, HandleUses, Heap, Runtime, Strength, TypePattern};
 
 /// Arguments of `handles`.
@@ -104,8 +105,12 @@ pub(crate) fn each_handle(
     // Without a sort order, only the first handles of the tables are listed.
     let room = if query.sort.is_none() && query.top > 0 { len64(query.top) } else { u64::MAX };
     let (mut listed, mut more, mut ref_counts_unknown) = (0u64, false, 0u64);
+    let mut pointed = Pointed::new(heap.as_ref());
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         if list || query.by.is_some() || !wanted.is_empty() {
+            pointed.check(Some(h.address), h.object);
+            let secondary = h.secondary.filter(|_| h.kind == HandleKind::Dependent);
+            secondary.into_iter().for_each(|object| pointed.check(Some(h.address), object));
             h.method_table = gc.method_table(h.object);
             h.object_size = size(&h);
         }
@@ -142,6 +147,7 @@ pub(crate) fn each_handle(
         }
     });
     let tables = notes.take(walked);
+    pointed.note("handle", &notes);
     notes.extend(&strength.losses());
     let group = |(key, sum): (Option<Name>, Sum)| HandleGroup { key, count: sum.count, bytes: sum.bytes };
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(group).collect();

@@ -10,9 +10,10 @@ use crate::analysis::sort::{self, Key};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
-use crate::heapgraph::{RawRoot, Roots};
+use crate::heapgraph::{RawRoot, RootFlags, Roots};
 use crate::model::{Order, RootKind, RootModel, RootSort, SortDirection};
 use crate::session::roots::RootOptions;
+use crate::session::roots::dangling::Pointed;
 use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 
 /// Arguments of `roots`.
@@ -95,6 +96,11 @@ pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(Ro
     let (notes, namer) = (heap.begin(), heap.namer());
     let roots = Roots::listed(heap, &namer, &query.options, &notes);
     let wanted = heap.filter(&query.types, &namer, &notes);
+    let mut pointed = Pointed::new(Some(heap));
+    let certain = roots.roots.iter().filter(|r| !r.flags.has(RootFlags::CONSERVATIVE));
+    certain.for_each(|root| pointed.check(root.address, root.object));
+    roots.dependents.iter().flat_map(|(from, to)| [from, to]).for_each(|object| pointed.check(None, *object));
+    pointed.note("root", &notes);
     let report = report(&roots, heap.gc(), &namer, query, &wanted, each);
     namer.note(&notes);
     Ok(notes.finish(report))
