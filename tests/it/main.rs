@@ -89,6 +89,7 @@ mod library;
 mod lines;
 mod locks;
 mod loops;
+mod lost_lists;
 mod lost_names;
 mod lost_tables;
 mod machine;

@@ -37,6 +37,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
     let threads = runtime.noted_threads(&notes)?;
     let file = runtime.file();
+    [file.facts.lost.of_modules(), file.facts.lost.of_threads()].iter().for_each(|lost| notes.extend(lost));
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);

@@ -81,6 +81,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
     notes.with(runtime.thread_list()?);
+    notes.extend(&runtime.file().facts.lost.of_modules());
     runtime.note_thread_ids(&notes);
     runtime.note_thread_objects(&notes);
     let wanted = |t: &Thread| {
