@@ -10,7 +10,7 @@ use goblin::elf::{Elf, ProgramHeader};
 
 use super::elf_notes::{CoreNotes, note_alignment, read_notes};
 use super::fields::Fields;
-use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, LostLists, MappedRegion, Trimmed, elf_modules};
+use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape, thousands};
 
 /// `e_phnum` escape value: the actual count is in `sh_info` of section header 0.
@@ -43,11 +43,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
                 thousands(have),
                 thousands(declared)
             ));
-            notes.lost = LostLists::all_if(true);
+            notes.cut = true;
         }
         if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
-            notes.lost = LostLists::all_if(true);
+            notes.cut = true;
         }
         read_notes(data, align, (shape, arch), limits, &mut notes);
     }
@@ -67,8 +67,9 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         memory.uncaptured = own.uncaptured;
     }
     let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
-    // createdump writes all of these notes.
-    if header_of_createdump {
+    // createdump writes all of these notes. How many threads follow is unknown.
+    notes.lost.threads |= notes.cut;
+    if header_of_createdump || notes.cut {
         notes.lost.threads |= notes.threads.is_empty();
         notes.lost.modules |= notes.files.is_empty();
         notes.lost.process |= notes.pid.is_none() || notes.auxv.is_empty();

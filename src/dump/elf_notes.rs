@@ -32,6 +32,8 @@ pub(super) struct CoreNotes {
     pub(super) oddities: Vec<String>,
     /// Lists that are missing or incomplete.
     pub(super) lost: LostLists,
+    /// Whether notes may be missing behind those that were read.
+    pub(super) cut: bool,
     /// NT_SIGINFO entries.
     signals: Vec<SignalInfo>,
 }
@@ -132,7 +134,9 @@ pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Ar
         // What follows a truncated note is lost, whatever it is.
         if desc.len() < note.desc_len {
             out.oddities.push(format!("note {kind:#x} is truncated"));
-            out.lost = LostLists::all_if(true);
+            out.cut = true;
+            out.lost.modules |= kind == NT_FILE;
+            out.lost.process |= matches!(kind, NT_PRPSINFO | NT_AUXV);
         }
         if !note.core {
             continue;

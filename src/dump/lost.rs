@@ -18,11 +18,6 @@ pub struct LostLists {
 }
 
 impl LostLists {
-    /// All lists, if `lost`.
-    pub(super) fn all_if(lost: bool) -> LostLists {
-        LostLists { modules: lost, threads: lost, system: false, process: lost, regions: lost }
-    }
-
     /// The note for answers with images.
     pub(crate) fn of_modules(self) -> Notes {
         note(self.modules, Missing::Modules, "the dump's list of images is missing or incomplete")

@@ -127,7 +127,7 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     }
     if declared > room {
         reading.oddities.push(format!("the minidump directory is truncated: the file holds {room} of {declared} entries"));
-        reading.lost = LostLists::all_if(true);
+        reading.lost = LostLists { modules: true, threads: true, process: true, regions: true, system: reading.lost.system };
     }
     for index in 0..declared.min(room) {
         let entry = at.saturating_add(index.saturating_mul(ENTRY));
