@@ -43,18 +43,22 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
                 thousands(have),
                 thousands(declared)
             ));
+            notes.cut = true;
         }
         if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
+            notes.cut = true;
         }
         read_notes(data, align, (shape, arch), limits, &mut notes);
     }
     if notes.threads.len() >= limits.threads {
         notes.oddities.push(format!("only the first {} threads are listed", limits.threads));
+        notes.lost.threads = true;
     }
     let modules = elf_modules::modules(&notes.files, limits);
     if modules.len() >= limits.modules {
         notes.oddities.push(format!("only the first {} modules are listed", limits.modules));
+        notes.lost.modules = true;
     }
     oddities.append(&mut notes.oddities);
     // The program headers of a trimmed core cover only the memory that was kept; the note of `gcdump trim` lists all mappings.
@@ -63,6 +67,13 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         memory.uncaptured = own.uncaptured;
     }
     let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
+    // createdump writes all of these notes. How many threads follow is unknown.
+    notes.lost.threads |= notes.cut;
+    if header_of_createdump || notes.cut {
+        notes.lost.threads |= notes.threads.is_empty();
+        notes.lost.modules |= notes.files.is_empty();
+        notes.lost.process |= notes.pid.is_none() || notes.auxv.is_empty();
+    }
     // Old releases of createdump, which write neither a diagnostics page nor NT_SIGINFO, set SIGABRT for the first thread even in a dump on
     // request. So this signal does not prove a crash.
     let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
@@ -92,6 +103,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         uncaptured_mappings: memory.uncaptured,
         trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
         oddities,
+        lost: notes.lost,
     };
     Ok(DumpFile {
         snapshot: None,

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::registers::{self, named};
-use super::{Crash, FileMapping, MappedRegion, OsThread, Register};
+use super::{Crash, FileMapping, LostLists, MappedRegion, OsThread, Register};
 use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape, file_name};
 
 pub(super) const NT_PRSTATUS: u32 = 1;
@@ -30,6 +30,10 @@ pub(super) struct CoreNotes {
     pub(super) trimmed: Option<TrimNote>,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
+    /// Lists that are missing or incomplete.
+    pub(super) lost: LostLists,
+    /// Whether notes may be missing behind those that were read.
+    pub(super) cut: bool,
     /// NT_SIGINFO entries.
     signals: Vec<SignalInfo>,
 }
@@ -126,15 +130,23 @@ pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Ar
         if note.kind == NT_TRIM && note.owner == TRIM_OWNER && out.trimmed.is_none() {
             out.trimmed = TrimNote::read(desc);
         }
+        let kind = note.kind;
+        // What follows a truncated note is lost, whatever it is.
+        if desc.len() < note.desc_len {
+            out.oddities.push(format!("note {kind:#x} is truncated"));
+            out.cut = true;
+            out.lost.modules |= kind == NT_FILE;
+            out.lost.process |= matches!(kind, NT_PRPSINFO | NT_AUXV);
+        }
         if !note.core {
             continue;
         }
-        let kind = note.kind;
-        if desc.len() < note.desc_len {
-            out.oddities.push(format!("note {kind:#x} is truncated"));
-        }
         match kind {
-            NT_PRSTATUS if out.threads.len() < limits.threads => out.threads.extend(thread(desc, shape, arch)),
+            NT_PRSTATUS if out.threads.len() < limits.threads => {
+                let thread = thread(desc, shape, arch);
+                out.lost.threads |= thread.is_none();
+                out.threads.extend(thread);
+            }
             NT_PRPSINFO => process(desc, shape, limits, out),
             NT_AUXV => auxv(desc, shape, out),
             NT_SIGINFO => signal_info(desc, shape, limits, out),
@@ -280,6 +292,7 @@ fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     let count = declared.min(desc.len().saturating_sub(table).checked_div(entry).unwrap_or(0));
     if count < declared {
         out.oddities.push(format!("the list of mapped files is truncated: {count} of {declared} entries are complete"));
+        out.lost.modules = true;
     }
     let names_at = table.saturating_add(declared.saturating_mul(entry));
     let names = desc.clamped(names_at, desc.len());

@@ -65,6 +65,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         uncaptured_mappings: 0,
         trimmed,
         oddities: reading.oddities,
+        lost: reading.lost,
     };
     Ok(DumpFile {
         facts,
@@ -91,6 +92,7 @@ fn file_endian(endian: Endian) -> FileEndian {
 fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
     let Some(stream) = reading.stream(stream::SYSTEM, "system info") else {
         reading.oddities.push("there is no system info, so the architecture is unknown".to_owned());
+        reading.lost.system = true;
         return None;
     };
     // The crate gets the stream without the rest of the file. Otherwise, the crate would read the name of the service pack elsewhere in the
@@ -98,6 +100,7 @@ fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
     let system = MinidumpSystemInfo::read(stream.bytes, &[], file_endian(stream.endian), None);
     if let Err(e) = &system {
         reading.oddities.push(format!("the system info is unreadable: {e}"));
+        reading.lost.system = true;
     }
     system.ok()
 }
@@ -136,11 +139,15 @@ fn shape(arch: Arch, endian: Endian) -> Option<Shape> {
 
 fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Vec<OsThread> {
     const ENTRY: u64 = 48;
-    let Some(list) = reading.stream(stream::THREADS, "thread list") else { return Vec::new() };
-    let (start, count) = reading.list(list, ENTRY, "thread list");
+    let Some(list) = reading.stream(stream::THREADS, "thread list") else {
+        reading.lose(stream::THREADS);
+        return Vec::new();
+    };
+    let (start, count) = reading.list(list, ENTRY, (stream::THREADS, "thread list"));
     let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);
     if count > cap {
         reading.oddities.push(format!("only the first {cap} threads are listed"));
+        reading.lose(stream::THREADS);
     }
     let mut threads = Vec::new();
     let mut no_context = 0u64;

@@ -41,11 +41,15 @@ impl Strings {
 /// Reads the module list. A module whose name is unreadable has an empty path.
 pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<Module> {
     const ENTRY: u64 = 108;
-    let Some(list) = reading.stream(stream::MODULES, "module list") else { return Vec::new() };
-    let (start, count) = reading.list(list, ENTRY, "module list");
+    let Some(list) = reading.stream(stream::MODULES, "module list") else {
+        reading.lose(stream::MODULES);
+        return Vec::new();
+    };
+    let (start, count) = reading.list(list, ENTRY, (stream::MODULES, "module list"));
     let cap = u64::try_from(reading.limits.modules).unwrap_or(u64::MAX);
     if count > cap {
         reading.oddities.push(format!("only the first {cap} modules are listed"));
+        reading.lose(stream::MODULES);
     }
     let mut modules = Vec::new();
     let mut unnamed = 0u64;
@@ -103,7 +107,7 @@ pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> 
     const ENTRY: u64 = 12;
     let mut names = Map::default();
     let Some(list) = reading.stream(stream::THREAD_NAMES, "thread name list") else { return names };
-    let (start, count) = reading.list(list, ENTRY, "thread name list");
+    let (start, count) = reading.list(list, ENTRY, (stream::THREAD_NAMES, "thread name list"));
     let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);
     for index in 0..count.min(cap) {
         let at = start.saturating_add(index.saturating_mul(ENTRY));
@@ -119,7 +123,16 @@ pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> 
 pub(super) fn process(reading: &mut Reading<'_>) -> (Option<u32>, Option<u64>) {
     const HAS_PROCESS_ID: u32 = 1;
     const HAS_PROCESS_TIMES: u32 = 2;
+    /// Size in bytes of the first version of the structure, which every later version begins with.
+    const SMALLEST: u64 = 24;
     let Some(misc) = reading.stream(stream::MISC, "misc info") else { return (None, None) };
+    // The structure begins with its size.
+    let own = misc.u32(0).map(u64::from).filter(|own| (SMALLEST..=misc.len()).contains(own));
+    if own.is_none() && misc.len() > 0 {
+        reading.oddities.push("the misc info is unreadable".to_owned());
+        reading.lose(stream::MISC);
+        return (None, None);
+    }
     let declared = |flag: u32, offset: u64| misc.u32(offset).filter(|_| misc.u32(4).is_some_and(|flags| flags & flag != 0));
     (declared(HAS_PROCESS_ID, 8), declared(HAS_PROCESS_TIMES, 12).filter(|t| *t != 0).map(u64::from))
 }

@@ -57,7 +57,7 @@ fn memory64(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryList
 /// Reads MemoryList: the count, then *(start, length, file offset)* entries.
 fn memory32(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryLists) {
     const ENTRY: u64 = 16;
-    let (begin, count) = reading.list(list, ENTRY, "memory list");
+    let (begin, count) = reading.list(list, ENTRY, (stream::MEMORY, "memory list"));
     for index in 0..count {
         let at = begin.saturating_add(index.saturating_mul(ENTRY));
         let (Some(start), Some(len), Some(offset)) = (list.u64(at), list.u32(at.saturating_add(8)), list.u32(at.saturating_add(12))) else {
@@ -122,16 +122,19 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
     let Some(list) = reading.stream(stream::MEMORY_INFO, "memory info list") else { return Regions::default() };
     let (Some(header), Some(entry), Some(declared)) = (list.u32(0), list.u32(4), list.u64(8)) else {
         reading.oddities.push("the memory info list is unreadable".to_owned());
+        reading.lose(stream::MEMORY_INFO);
         return Regions::default();
     };
     let (header, entry) = (u64::from(header), u64::from(entry));
     if entry < MIN_ENTRY || header < 16 {
         reading.oddities.push(format!("the memory info list has entries of {entry} bytes, expected {MIN_ENTRY}"));
+        reading.lose(stream::MEMORY_INFO);
         return Regions::default();
     }
     let room = list.len().saturating_sub(header).checked_div(entry).unwrap_or(0);
     if declared > room {
         reading.oddities.push(format!("the memory info list holds {room} of its {declared} regions"));
+        reading.lose(stream::MEMORY_INFO);
     }
     let mut regions = Regions::default();
     let mut mapped = 0u64;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::DumpError;
 use super::fields::Fields;
+use super::{DumpError, LostLists};
 use crate::base::hash::Map;
 use crate::base::{Addr, Limits, thousands};
 
@@ -36,6 +36,8 @@ pub(super) struct Reading<'a> {
     pub(super) limits: &'a Limits,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
+    /// Lists that are missing or incomplete.
+    pub(super) lost: LostLists,
     /// File offset and length of each stream that is read, by type.
     pub(super) streams: Map<u32, (u64, u64)>,
 }
@@ -47,23 +49,43 @@ impl<'a> Reading<'a> {
         let bytes = Fields::new(self.file.clamped(offset, len), self.file.endian);
         if bytes.len() < len {
             self.oddities.push(format!("the {name} is truncated: the file holds {} of {} bytes", thousands(bytes.len()), thousands(len)));
+            self.lose(kind);
         }
         Some(bytes)
     }
 
+    /// Records that the stream of this type is missing or incomplete.
+    pub(super) fn lose(&mut self, kind: u32) {
+        match kind {
+            stream::MODULES => self.lost.modules = true,
+            stream::THREADS | stream::THREAD_NAMES => self.lost.threads = true,
+            stream::SYSTEM => self.lost.system = true,
+            stream::MISC => self.lost.process = true,
+            stream::MEMORY_INFO => self.lost.regions = true,
+            _ => {}
+        }
+    }
+
     /// Offset of the entries of a list that starts with a 32-bit count, and the number of entries that the stream contains. Some writers align
     /// the entries to 8 bytes.
-    pub(super) fn list(&mut self, stream: Fields<'_>, entry: u64, name: &str) -> (u64, u64) {
+    pub(super) fn list(&mut self, stream: Fields<'_>, entry: u64, (kind, name): (u32, &str)) -> (u64, u64) {
         let Some(declared) = stream.u32(0).map(u64::from) else {
             if stream.len() > 0 {
                 self.oddities.push(format!("the {name} is unreadable"));
             }
+            self.lose(kind);
             return (0, 0);
         };
         let start = if stream.len() == declared.saturating_mul(entry).saturating_add(8) { 8 } else { 4 };
         let room = stream.len().saturating_sub(start).checked_div(entry).unwrap_or(0);
         if declared > room {
             self.oddities.push(format!("the {name} holds {room} of its {declared} entries"));
+            self.lose(kind);
+        }
+        // Writers make these streams as long as their lists.
+        if declared < room && matches!(kind, stream::MODULES | stream::THREADS) {
+            self.oddities.push(format!("the {name} has a count of {declared}, but room for {room} entries"));
+            self.lose(kind);
         }
         (start, declared.min(room))
     }
@@ -75,7 +97,8 @@ impl<'a> Reading<'a> {
 
     /// Reads the stream directory of `file`.
     pub(super) fn begin(file: Fields<'a>, path: &Path, limits: &'a Limits) -> Result<Reading<'a>, DumpError> {
-        let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: Map::default() };
+        let mut reading =
+            Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), lost: LostLists::default(), streams: Map::default() };
         directory(&mut reading, path)?;
         Ok(reading)
     }
@@ -104,6 +127,7 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     }
     if declared > room {
         reading.oddities.push(format!("the minidump directory is truncated: the file holds {room} of {declared} entries"));
+        reading.lost = LostLists { modules: true, threads: true, process: true, regions: true, system: reading.lost.system };
     }
     for index in 0..declared.min(room) {
         let entry = at.saturating_add(index.saturating_mul(ENTRY));
@@ -113,6 +137,12 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
         };
         // A forged directory may have millions of other types.
         if stream::READ.contains(&kind) {
+            // The header of the file is in front of all streams.
+            if u64::from(offset) < HEADER && len > 0 {
+                reading.oddities.push(format!("the stream of type {kind} is said to be at offset {offset}, in the header of the file"));
+                reading.lose(kind);
+                continue;
+            }
             reading.streams.entry(kind).or_insert((u64::from(offset), u64::from(len)));
         }
     }

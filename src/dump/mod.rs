@@ -9,6 +9,7 @@
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
 //! | `minidump`, `minidump_info`, `minidump_memory`, `minidump_reading` | Windows minidumps |
 //! | `snapshot` | `.gcdump` files: heap snapshots |
+//! | `lost` | which lists of a container are missing or incomplete |
 //! | `stacks` | the bounds of the threads' stacks |
 //! | `write` | lays out trimmed dumps |
 //! | `temp` | writes large arrays to temporary files |
@@ -24,6 +25,7 @@ mod fields;
 mod files;
 #[cfg(test)]
 mod hostile_tests;
+mod lost;
 mod mapping;
 #[cfg(feature = "minidump")]
 mod minidump;
@@ -54,6 +56,7 @@ pub use error::DumpError;
 #[cfg(feature = "cli")]
 pub(crate) use files::is_same;
 pub(crate) use files::regular;
+pub use lost::LostLists;
 pub use mapping::Bytes;
 pub use open::{OpenOptions, open, open_bytes, open_file};
 pub use snapshot::{Snapshot, SnapshotNode};
@@ -174,6 +177,8 @@ pub struct DumpFacts {
     pub trimmed: Option<Trimmed>,
     /// Irregularities that the reader worked around, one sentence each.
     pub oddities: Vec<String>,
+    /// Lists that are missing or incomplete.
+    pub lost: LostLists,
 }
 
 /// Bit of [`DumpFacts::minidump_flags`] (`MiniDumpWithFullMemory`).

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Bytes, Container, DumpError, DumpFacts, DumpFile};
+use super::{Bytes, Container, DumpError, DumpFacts, DumpFile, LostLists};
 use crate::base::hash::Map;
 use crate::base::{Arch, Os, PtrSize, Shape, len64, utf16};
 
@@ -177,6 +177,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
         uncaptured_mappings: 0,
         trimmed: None,
         oddities: Vec::new(),
+        lost: LostLists::default(),
     };
     Ok(DumpFile {
         bytes,

@@ -153,6 +153,7 @@ impl Dump {
         for oddity in &file.facts.oddities {
             notes.add(NoteKind::UnreadableStream, None, oddity.clone());
         }
+        notes.extend(&file.facts.lost.of_system());
         let shape = file.facts.shape.unwrap_or_else(|| {
             notes.add(NoteKind::UnreadableStream, None, "the dump does not name its architecture; assuming 64-bit little endian");
             Shape::LE64

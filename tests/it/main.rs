@@ -90,6 +90,7 @@ mod library;
 mod lines;
 mod locks;
 mod loops;
+mod lost_lists;
 mod lost_names;
 mod lost_roots;
 mod lost_tables;

@@ -3,6 +3,7 @@
 use super::definition::Definition;
 use crate::base::Addr;
 use crate::base::hash::Map;
+use crate::base::missed::contradiction;
 use crate::clr::loader::Loader;
 use crate::clr::method_table::{Category, Generics};
 use crate::clr::type_names::TypeNames;
@@ -51,7 +52,11 @@ impl Index {
 
     fn add(&mut self, names: &TypeNames, mt: Addr) -> Option<()> {
         let tables = names.method_tables();
-        (tables.is_valid(mt) == Ok(true)).then_some(())?;
+        let valid = tables.is_valid(mt);
+        if valid == Ok(false) && TypeNames::method_table_of(mt).is_some() {
+            contradiction(mt, "the instance table of a module has an entry that is not a type");
+        }
+        (valid == Ok(true)).then_some(())?;
         let info = tables.read(mt).ok()?;
         if info.is_array {
             let rank = if info.category == Category::SzArray { 0 } else { names.rank(&info)? };

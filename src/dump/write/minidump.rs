@@ -157,7 +157,7 @@ impl Copy<'_, '_> {
     /// Copies the records, of `entry` bytes each, of a list that starts with a 32-bit count.
     fn list(&mut self, kind: u32, entry: u64, name: &str) -> Result<Option<List>, WriteError> {
         let Some(stream) = self.from.stream(kind, name) else { return Ok(None) };
-        let (start, count) = self.from.list(stream, entry, name);
+        let (start, count) = self.from.list(stream, entry, (kind, name));
         let at = self.out.at();
         self.out.u32(u32::try_from(count).map_err(|_| WriteError::TooLarge("its lists"))?);
         let mut records = Vec::new();

@@ -72,6 +72,7 @@ impl Runtime {
         notes: &Collector,
     ) -> Result<Vec<ThreadStack<'_>>, ContractError> {
         let walker = self.stack_walker()?;
+        notes.extend(&self.file().facts.lost.of_threads());
         let stacks = ThreadStacks::new(self.file());
         // If the thread list is incomplete, the caller has reported that.
         let threads = tried(|| self.thread_list().map_or(&[][..], |list| list.data.as_slice()));

@@ -73,6 +73,8 @@ fn mapped(
     query: &MemoryQuery,
     notes: Collector,
 ) -> Answer<MemoryReport> {
+    let lost = process.file.facts.lost;
+    [lost.of_modules(), lost.of_threads(), lost.of_regions()].iter().for_each(|lost| notes.extend(lost));
     let mut map = Map { process, by_gdb: is_by_gdb(process), listed: listed(process.file), claims: Vec::new() };
     let mapped = (listing != MemoryListing::Captured).then(|| ranges::union(map.listed.iter().map(|l| l.range).collect(), 0));
     let program = own_program(process.file).filter(|_| process.file.facts.container == Container::ElfCore);

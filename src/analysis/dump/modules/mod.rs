@@ -65,8 +65,9 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
             notes
         }
     };
-    // If the process has no runtime library, the runtime is linked into the program.
     let file = dump.file();
+    notes.extend(&file.facts.lost.of_modules());
+    // If the process has no runtime library, the runtime is linked into the program.
     let unread = match &runtime {
         Ok(_) | Err(RuntimeError::NoRuntime { .. }) => None,
         Err(_) => file.modules.iter().find(|m| is_runtime_name(m)).or_else(|| own_program(file)).map(|m| m.base),

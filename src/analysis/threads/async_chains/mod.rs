@@ -40,6 +40,7 @@ use tree::tree;
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub fn async_chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
+    notes.extend(&runtime.file().facts.lost.of_threads());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let names = Names::new(&tasks, runtime, &namer, &notes);
     let graph = Graph::build(heap, &tasks, &names, &notes);

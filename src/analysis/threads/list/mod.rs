@@ -37,6 +37,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
     let threads = runtime.noted_threads(&notes)?;
     let file = runtime.file();
+    notes.extend(&file.facts.lost.of_threads());
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
@@ -83,6 +84,11 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     namer.note(&notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
     let os_threads = len64(file.threads.len());
+    let fault = runtime.fault();
+    // Native frames name their images.
+    if fault.is_some() {
+        notes.extend(&file.facts.lost.of_modules());
+    }
     Ok(notes.finish(ThreadsReport {
         os_threads,
         threads: list,
@@ -90,7 +96,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         crashed_not_listed: None,
         by_allocated: query.sort.is_some_and(|order| order.by == ThreadSort::Allocated),
         crashed_unmanaged,
-        fault: runtime.fault(),
+        fault,
         suspension: suspension(runtime),
     }))
 }

@@ -66,12 +66,16 @@ pub struct StacksQuery {
 pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksReport>, Error> {
     let (mut list, mut merger) = (Vec::new(), Merger::default());
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
-    let answer = each_stack(runtime, query, &mut add)?;
+    let mut answer = each_stack(runtime, query, &mut add)?;
     let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
     let fault = runtime.fault().filter(|fault| {
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     });
+    // Native frames name their images.
+    if fault.is_some() {
+        answer.notes.extend(&runtime.file().facts.lost.of_modules());
+    }
     let framework = asks_for_framework(&query.methods, threads.as_deref().unwrap_or_default());
     Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
 }

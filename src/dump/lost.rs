@@ -1,0 +1,53 @@
+//! Lists of the container that are missing or incomplete.
+
+use crate::base::{Missing, Notes};
+
+/// Lists that a container has, but not whole: their writer always writes them, or they are cut off. A list that a writer never writes is not lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostLists {
+    /// The loaded images and mapped files.
+    pub modules: bool,
+    /// The OS threads, with their registers and names.
+    pub threads: bool,
+    /// The architecture and the operating system.
+    pub system: bool,
+    /// The process ID, the start time, and the places of the arguments.
+    pub process: bool,
+    /// The mapped regions.
+    pub regions: bool,
+}
+
+impl LostLists {
+    /// The note for answers with images.
+    pub(crate) fn of_modules(self) -> Notes {
+        note(self.modules, Missing::Modules, "the dump's list of images is missing or incomplete")
+    }
+
+    /// The note for answers with OS threads.
+    pub(crate) fn of_threads(self) -> Notes {
+        note(self.threads, Missing::Threads, "the dump's list of OS threads is missing or incomplete")
+    }
+
+    /// The note for all answers.
+    pub(crate) fn of_system(self) -> Notes {
+        note(self.system, Missing::Process, "the dump's description of the operating system and the processor is missing")
+    }
+
+    /// The note for answers with facts about the process.
+    pub(crate) fn of_process(self) -> Notes {
+        note(self.process, Missing::Process, "the dump's description of the process is missing or incomplete")
+    }
+
+    /// The note for answers about the address space.
+    pub(crate) fn of_regions(self) -> Notes {
+        note(self.regions, Missing::NativeMemory, "the dump's list of mapped regions is incomplete")
+    }
+}
+
+fn note(lost: bool, what: Missing, text: &str) -> Notes {
+    let mut notes = Notes::new();
+    if lost {
+        notes.add(what, None, text);
+    }
+    notes
+}
