@@ -109,7 +109,7 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         format!("{gapped} of {} stacks are not exact without the files of {}; --modules PATH supplies them", answer.data, files.join(", "))
     });
     // Stacks that are not exact do not make the answer partial by themselves.
-    let is_reason = answer.notes.iter().any(|note| note.code == Some(Missing::Stacks));
+    let is_reason = answer.notes.iter().any(|note| matches!(note.code, Some(Missing::Stacks | Missing::Memory)));
     let reason = reason.filter(|_| is_reason);
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
     Ok(Outcome { reason, ..Outcome::of(answer, |total| frames || *total == 0) })

@@ -19,7 +19,7 @@ use super::arguments::{Line, MOST_BYTES};
 use super::dumps::Dumps;
 use super::fit::fit;
 use super::list;
-use super::next::{Call, calls};
+use super::next::{Call, calls, without_stacks};
 use super::rpc::beginning;
 use super::tools::{Does, Tool};
 use crate::base::Cancel;
@@ -152,11 +152,7 @@ impl Worker {
             ));
         }
         let next = calls(tool, asked, &document, next);
-        let next = if next.iter().any(Call::needs_stacks) && !self.walks_stacks(&line) {
-            next.into_iter().filter(|call| !call.needs_stacks()).collect()
-        } else {
-            next
-        };
+        let next = if next.iter().any(Call::needs_stacks) && !self.walks_stacks(&line) { without_stacks(tool, asked, next) } else { next };
         let next: Vec<String> = next.iter().map(Call::as_sent).collect();
         let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
         let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));

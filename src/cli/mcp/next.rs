@@ -144,6 +144,15 @@ pub(super) fn calls(tool: &Tool, asked: &Map<String, Value>, document: &Value, l
     all
 }
 
+/// Returns `calls` without those for stacks, which cannot be walked. After the list of threads, locks say more about them.
+pub(super) fn without_stacks(tool: &Tool, asked: &Map<String, Value>, calls: Vec<Call>) -> Vec<Call> {
+    let mut left: Vec<Call> = calls.into_iter().filter(|call| !call.needs_stacks()).collect();
+    if tool.name == "threads" {
+        left.push(Call::new("locks", json!({})).about(asked));
+    }
+    left
+}
+
 /// Whether `call` leads back to the tool that suggested `tool`.
 fn returns(tool: &str, call: &Call) -> bool {
     matches!((tool, call.name), ("exceptions", "stacks"))

@@ -1,5 +1,5 @@
 use super::collections::{counts_line, last_line, recorded_line};
-use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, MorePrecise, RuntimeKind};
+use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, RuntimeKind};
 use crate::clr::values::utc;
 use crate::model::{CrashReport, DumpKind, FaultModel, GcPhase, LayoutSource, NamedCount, StandaloneGc};
 use crate::output::report::{Report, Sections};
@@ -131,8 +131,11 @@ const FILES: usize = 6;
 impl InfoReport {
     /// Returns why a command cannot be answered completely. A separate line lists the files that stacks need.
     fn reason(&self, a: &AnswerModel) -> String {
-        let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
-        let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
+        let shortened = |reason: &String| -> Option<String> {
+            let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks")?.stacks();
+            reason.starts_with(&stacks).then_some(stacks)
+        };
+        let reason = a.reason.as_ref().map(|reason| shortened(reason).unwrap_or_else(|| reason.clone()));
         reason.map(|r| format!(": {r}")).unwrap_or_default()
     }
 
