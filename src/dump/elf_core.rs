@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use goblin::container::{Container as Class, Ctx};
 use goblin::elf::header::Header;
-use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
+use goblin::elf::program_header::{PT_LOAD, PT_NOTE, PT_NULL};
 use goblin::elf::{Elf, ProgramHeader};
 
 use super::elf_notes::{CoreNotes, note_alignment, read_notes};
 use super::fields::Fields;
+use super::losses::bounded;
 use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
-use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape, thousands};
+use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape, be, in_units, len64, ranges, thousands};
 
 /// `e_phnum` escape value: the actual count is in `sh_info` of section header 0.
 pub(super) const PN_XNUM: u16 = 0xffff;
@@ -28,6 +29,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     let headers = program_headers(&file, &header, shape, path, &mut oddities)?;
 
     let mut memory = memory(&headers, shape, file.len());
+    let lost = lost_memory(&headers, &header, &mut memory.regions, shape);
+    if lost > 0 {
+        let what = format!("the program headers are damaged: {} of memory in the file {} not described", in_units(lost), be(lost));
+        oddities.push(what);
+    }
     if memory.file_exceeds_memory > 0 {
         oddities.push(match memory.file_exceeds_memory {
             1 => "a program header has a file size larger than its memory size; the excess is ignored".into(),
@@ -81,7 +87,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     let crash = if is_old { None } else { notes.crash() };
     let captured_bytes = memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len));
     let mapped_bytes = memory.regions.iter().fold(0u64, |sum, r| sum.saturating_add(r.range.len()));
-    let facts = DumpFacts {
+    let mut facts = DumpFacts {
         path: path.to_owned(),
         container: Container::ElfCore,
         compression: None,
@@ -97,14 +103,18 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         captured_bytes,
         mapped_bytes: Some(mapped_bytes),
         truncated_bytes: memory.truncated,
+        undescribed_bytes: lost,
         damage: None,
         minidump_flags: None,
         header_of_createdump,
         uncaptured_mappings: memory.uncaptured,
-        trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
-        oddities,
+        trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted, truncated_bytes: 0 }),
+        oddities: bounded(oddities),
         lost: notes.lost,
     };
+    if let Some(original) = notes.original {
+        original.add_to(&mut facts);
+    }
     Ok(DumpFile {
         snapshot: None,
         facts,
@@ -259,6 +269,34 @@ fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, 
             count
         }
     }
+}
+
+/// Shortest stretch of a file that is taken for memory that no program header describes. Between the contents of two headers, a file has less
+/// than a page of padding, and no architecture has larger pages.
+const LEAST_UNDESCRIBED: u64 = 64 << 10;
+
+/// Returns the bytes of memory that a damaged table of program headers does not describe: those of headers whose type was overwritten with zero
+/// (`PT_NULL`), whose ranges are added to `regions`, and those between the contents of other headers. Unused headers are entirely zero.
+fn lost_memory(headers: &[ProgramHeader], header: &Header, regions: &mut Vec<MappedRegion>, shape: Shape) -> u64 {
+    let max = shape.ptr.max_address();
+    let part = |from: u64, len: u64| AddrRange::new(Addr(from), Addr(from.saturating_add(len)));
+    // `e_phnum` is not the number of headers if there are many.
+    let table = len64(headers.len()).saturating_mul(u64::from(header.e_phentsize));
+    let mut parts = vec![part(0, u64::from(header.e_ehsize)), part(header.e_phoff, table)];
+    let mut lost = 0u64;
+    for header in headers {
+        parts.push(part(header.p_offset, header.p_filesz));
+        let (start, mapped) = (Addr(header.p_vaddr & max), header.p_memsz);
+        if header.p_type == PT_NULL && mapped > 0 && !start.is_null() {
+            lost = lost.saturating_add(header.p_filesz.min(mapped));
+            let range = AddrRange::new(start, Addr(start.0.saturating_add(mapped).min(max)));
+            regions.push(MappedRegion { range, read: true, write: false, execute: false, backing: None, allocation: None });
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    let parts = ranges::union(parts, 0);
+    let between = parts.windows(2).filter_map(|w| if let [a, b] = w { b.start.since(a.end) } else { None });
+    between.filter(|len| *len >= LEAST_UNDESCRIBED).fold(lost, u64::saturating_add)
 }
 
 #[derive(Default)]

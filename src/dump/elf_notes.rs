@@ -1,6 +1,7 @@
 //! Notes of an ELF core: threads, file mappings, the auxiliary vector, and the signal that ended the process.
 
 use super::fields::Fields;
+use super::losses::Original;
 use super::registers::{self, named};
 use super::{Crash, FileMapping, LostLists, MappedRegion, OsThread, Register};
 use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape, file_name};
@@ -28,6 +29,8 @@ pub(super) struct CoreNotes {
     pub(super) command_line: Option<String>,
     /// The note that `gcdump trim` adds.
     pub(super) trimmed: Option<TrimNote>,
+    /// The note that `gcdump trim` adds if the original is incomplete.
+    pub(super) original: Option<Original>,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
     /// Lists that are missing or incomplete.
@@ -38,10 +41,12 @@ pub(super) struct CoreNotes {
     signals: Vec<SignalInfo>,
 }
 
-/// Owner of the note that `gcdump trim` adds.
+/// Owner of the notes that `gcdump trim` adds.
 pub(super) const TRIM_OWNER: &[u8] = b"gcdump\0";
 /// Type of the note that `gcdump trim` adds.
 pub(super) const NT_TRIM: u32 = 1;
+/// Type of the note that `gcdump trim` adds if the original is incomplete ([`Original`]).
+pub(super) const NT_ORIGINAL: u32 = 2;
 /// Size in bytes of a mapping in the note that `gcdump trim` adds: start, end, permissions as in `p_flags`.
 const TRIM_REGION: u64 = 24;
 
@@ -95,7 +100,7 @@ pub(super) struct RawNote<'a> {
     pub(super) desc: &'a [u8],
     /// Declared size of the description in bytes.
     desc_len: u64,
-    /// Whether the owner is "CORE". Of other notes, only the one of `gcdump trim` is decoded.
+    /// Whether the owner is "CORE". Of other notes, only those of `gcdump trim` are decoded.
     pub(super) core: bool,
 }
 
@@ -129,6 +134,9 @@ pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Ar
         let desc = Fields::new(note.desc, data.endian);
         if note.kind == NT_TRIM && note.owner == TRIM_OWNER && out.trimmed.is_none() {
             out.trimmed = TrimNote::read(desc);
+        }
+        if note.kind == NT_ORIGINAL && note.owner == TRIM_OWNER && out.original.is_none() {
+            out.original = Original::read(desc);
         }
         let kind = note.kind;
         // What follows a truncated note is lost, whatever it is.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::elf_notes::signal_name;
 use super::fields::Fields;
+use super::losses::{Original, bounded};
 use super::minidump_info::{Strings, modules, process, thread_names};
 use super::minidump_memory::{Regions, memory_lists, memory_regions};
 use super::minidump_reading::{Reading, stream};
@@ -40,9 +41,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let crash = exception(&mut reading, (os, &modules), system.as_ref());
     let (pid, started) = process(&mut reading);
-    let trimmed = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
+    let flags = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0));
+    let trimmed = flags.map(|f| Trimmed { redacted: f & 1 != 0, truncated_bytes: 0 });
+    let original = reading.stream(stream::ORIGINAL, "list of losses").and_then(Original::read);
 
-    let facts = DumpFacts {
+    let mut facts = DumpFacts {
         path: path.to_owned(),
         container: Container::Minidump,
         compression: None,
@@ -59,14 +62,18 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         captured_bytes: memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len)),
         mapped_bytes,
         truncated_bytes: memory.truncated,
+        undescribed_bytes: 0,
         damage: None,
         minidump_flags: file.u64(24),
         header_of_createdump: false,
         uncaptured_mappings: 0,
         trimmed,
-        oddities: reading.oddities,
+        oddities: bounded(reading.oddities),
         lost: reading.lost,
     };
+    if let Some(original) = original {
+        original.add_to(&mut facts);
+    }
     Ok(DumpFile {
         facts,
         ranges: memory.ranges,

@@ -20,9 +20,12 @@ pub(super) mod stream {
     pub(in crate::dump) const THREAD_NAMES: u32 = 24;
     /// The stream that `gcdump trim` adds: 32-bit flags, where 1 means redacted. Types above 0xffff are reserved for applications.
     pub(in crate::dump) const TRIM: u32 = 0x6763_0001;
+    /// The stream that `gcdump trim` adds if the original is incomplete (`losses::Original`).
+    pub(in crate::dump) const ORIGINAL: u32 = 0x6763_0002;
 
     /// All of these types.
-    pub(super) const READ: [u32; 10] = [THREADS, MODULES, MEMORY, EXCEPTION, SYSTEM, MEMORY64, MISC, MEMORY_INFO, THREAD_NAMES, TRIM];
+    pub(super) const READ: [u32; 11] =
+        [THREADS, MODULES, MEMORY, EXCEPTION, SYSTEM, MEMORY64, MISC, MEMORY_INFO, THREAD_NAMES, TRIM, ORIGINAL];
 }
 
 /// A minidump being read.

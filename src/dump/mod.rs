@@ -9,8 +9,9 @@
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
 //! | `minidump`, `minidump_info`, `minidump_memory`, `minidump_reading` | Windows minidumps |
 //! | `snapshot` | `.gcdump` files: heap snapshots |
-//! | `lost` | which lists of a container are missing or incomplete |
+//! | `lost_lists` | which lists of a container are missing or incomplete |
 //! | `stacks` | the bounds of the threads' stacks |
+//! | `losses` | what is missing from a file, and from the original of a trimmed copy |
 //! | `write` | lays out trimmed dumps |
 //! | `temp` | writes large arrays to temporary files |
 //!
@@ -25,7 +26,8 @@ mod fields;
 mod files;
 #[cfg(test)]
 mod hostile_tests;
-mod lost;
+mod losses;
+mod lost_lists;
 mod mapping;
 #[cfg(feature = "minidump")]
 mod minidump;
@@ -56,7 +58,7 @@ pub use error::DumpError;
 #[cfg(feature = "cli")]
 pub(crate) use files::is_same;
 pub(crate) use files::regular;
-pub use lost::LostLists;
+pub use lost_lists::LostLists;
 pub use mapping::Bytes;
 pub use open::{OpenOptions, open, open_bytes, open_file};
 pub use snapshot::{Snapshot, SnapshotNode};
@@ -163,9 +165,11 @@ pub struct DumpFacts {
     pub captured_bytes: u64,
     /// Mapped (committed) memory in bytes, captured or not. `None` if the container does not record it.
     pub mapped_bytes: Option<u64>,
-    /// Bytes of memory that the dump declares but the truncated file does not hold.
+    /// Bytes of memory that the dump declares but the truncated file does not hold. If the dump is a trimmed copy, also those of its original.
     pub truncated_bytes: u64,
-    /// Damage of the compressed data, which makes all decompressed bytes unreliable.
+    /// Bytes of memory in the file of an ELF core that its program headers do not describe, although they should.
+    pub undescribed_bytes: u64,
+    /// Damage of the compressed data, which makes all decompressed bytes unreliable. If the dump is a trimmed copy, also that of its original.
     pub damage: Option<String>,
     /// `MINIDUMP_TYPE` flags of a minidump's header.
     pub minidump_flags: Option<u64>,
@@ -185,6 +189,11 @@ pub struct DumpFacts {
 const WITH_FULL_MEMORY: u64 = 0x2;
 
 impl DumpFacts {
+    /// Whether the file does not have all memory that its writer put into it.
+    pub(crate) fn lacks_memory(&self) -> bool {
+        self.truncated_bytes > 0 || self.undescribed_bytes > 0
+    }
+
     /// Whether the container states that it holds all memory of the process. Only minidumps record this.
     pub(crate) fn states_all_memory(&self) -> bool {
         self.minidump_flags.is_some_and(|flags| flags & WITH_FULL_MEMORY != 0)
@@ -196,6 +205,8 @@ impl DumpFacts {
 pub struct Trimmed {
     /// Whether the contents of strings and arrays were overwritten.
     pub redacted: bool,
+    /// The part of [`DumpFacts::truncated_bytes`] that the original did not have either.
+    pub truncated_bytes: u64,
 }
 
 /// A range of captured memory.

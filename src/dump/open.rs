@@ -9,10 +9,7 @@ use super::compressed::{Cache, DamageKind};
 use super::files::regular;
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
-use crate::base::{Limits, Progress, len64, plural};
-
-/// Maximum number of [`DumpFacts::oddities`](super::DumpFacts::oddities) of a dump.
-const MAX_ODDITIES: usize = 50;
+use crate::base::{Limits, Progress};
 
 /// How to open a dump.
 #[derive(Clone, Debug, Default)]
@@ -90,12 +87,13 @@ pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Du
                 // Data after the compressed dump does not matter if the dump is complete.
                 let is_wrong = match damage.kind {
                     DamageKind::Wrong => true,
-                    DamageKind::Trailing => facts.truncated_bytes > 0,
+                    DamageKind::Trailing => facts.truncated_bytes > facts.trimmed.map_or(0, |trimmed| trimmed.truncated_bytes),
                     DamageKind::Cut => false,
                 };
                 let what = damage.consequence(facts.file_bytes);
                 if is_wrong {
-                    facts.damage = Some(what);
+                    let before = facts.damage.replace(what);
+                    facts.oddities.extend(before);
                 } else {
                     facts.oddities.push(what);
                 }
@@ -115,19 +113,11 @@ fn kind_of(bytes: &Bytes) -> FileKind {
 }
 
 fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
-    let mut dump = match kind {
+    match kind {
         FileKind::ElfCore => elf_core::read(Arc::new(bytes), path, &options.limits),
         #[cfg(feature = "minidump")]
         FileKind::Minidump => super::minidump::read(Arc::new(bytes), path, &options.limits),
         FileKind::GcdumpTrace => super::snapshot::read(Arc::new(bytes), path),
         kind => Err(DumpError::NotADump { path: path.to_owned(), kind }),
-    }?;
-    // Each broken note or segment adds a sentence, and a hostile file may have millions of them.
-    let oddities = &mut dump.facts.oddities;
-    let more = oddities.len().saturating_sub(MAX_ODDITIES);
-    if more > 0 {
-        oddities.truncate(MAX_ODDITIES);
-        oddities.push(format!("{} of the file left out", plural(len64(more), "more problem")));
     }
-    Ok(dump)
 }

@@ -171,6 +171,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
         captured_bytes: 0,
         mapped_bytes: None,
         truncated_bytes: 0,
+        undescribed_bytes: 0,
         damage: None,
         minidump_flags: None,
         header_of_createdump: false,

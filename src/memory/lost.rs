@@ -17,7 +17,7 @@ impl Memory {
         behind != Some(0) && (self.cut || left_out() || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
     }
 
-    /// Whether the dump is truncated.
+    /// Whether the dump is truncated, or does not describe all of its memory.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }

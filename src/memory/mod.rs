@@ -129,7 +129,7 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        let (cut, all, trimmed) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory(), dump.facts.trimmed.is_some());
+        let (cut, all, trimmed) = (dump.facts.lacks_memory(), dump.facts.states_all_memory(), dump.facts.trimmed.is_some());
         let mut memory = Memory { cut, all, trimmed, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) };
         // If any byte of these mappings was captured, the writer selected pages, and the missing pages were unused rather than left out.
         let left_out = ranges::union(dump.double_mapped().collect(), 0);

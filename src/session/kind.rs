@@ -61,8 +61,8 @@ pub(crate) fn kind(
     let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
     let trimmed = match facts.trimmed {
         None => "",
-        Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
-        Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
+        Some(Trimmed { redacted: false, .. }) => "; trimmed by gcdump",
+        Some(Trimmed { redacted: true, .. }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
     let cut = facts.truncated_bytes > 0;
     let cut_off = match (&facts.damage, cut) {

@@ -109,7 +109,7 @@ impl Namer {
             suspended: OnceLock::new(),
             thread_names: Mutex::default(),
             budget: Budget::of_types(memory.dump_bytes(), runtime.limits().max_memory),
-            cut: runtime.file().facts.truncated_bytes > 0,
+            cut: runtime.file().facts.lacks_memory(),
             more: Mutex::default(),
         }
     }

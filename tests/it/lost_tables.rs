@@ -9,6 +9,7 @@ use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
 use gcdump::model::Carve;
 use gcdump::{Dump, OpenOptions};
+use serde_json::Value;
 
 fn open(path: &Path) -> Dump {
     OpenOptions::new().carve(Carve::Auto).open(path).unwrap()
@@ -174,5 +175,46 @@ fn words_that_look_like_objects_of_lost_types_are_read_in_bounded_time() {
         }
         println!("pattern {pattern}: {:?}", began.elapsed());
         assert!(began.elapsed() < std::time::Duration::from_secs(60), "{pattern}: {:?}", began.elapsed());
+    }
+}
+
+/// Offsets of the program headers of a 64-bit core that describe captured memory.
+fn loads(core: &[u8]) -> Vec<usize> {
+    let number = |at: usize, len: usize| core[at..at + len].iter().rev().fold(0u64, |all, b| all << 8 | u64::from(*b));
+    let (first, count) = (usize::try_from(number(32, 8)).unwrap(), usize::try_from(number(56, 2)).unwrap());
+    (0..count).map(|i| first + i * 56).filter(|at| number(*at, 4) == 1 && number(at + 32, 8) > 0).collect()
+}
+
+/// The type of one program header is overwritten, as a flipped bit does.
+#[test]
+fn memory_without_a_program_header_is_not_called_corrupt() {
+    let synthetic = crate::support::Spec::standard(crate::support::Shape::ALL[0]).build().to_elf_core();
+    let mut cases = vec![("synthetic".to_string(), synthetic, 1)];
+    if let Ok(path) = dump("net10-wks-basics-heap") {
+        cases.push(("net10-wks-basics-heap".to_string(), std::fs::read(path).unwrap(), 7));
+    }
+    for (name, core, step) in cases {
+        for (header, unread) in loads(&core).into_iter().step_by(step).flat_map(|header| [(header, true), (header, false)]) {
+            let mut bytes = core.clone();
+            match unread {
+                true => bytes[header..header + 4].fill(0),
+                // The whole header is overwritten: only the bytes in the file are left.
+                false if u64::from_le_bytes(core[header + 32..header + 40].try_into().unwrap()) < 64 << 10 => continue,
+                false => bytes[header..header + 56].fill(0),
+            }
+            let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+            std::fs::write(file.path(), &bytes).unwrap();
+            for command in ["verify", "analyze"] {
+                let ran = run(&[command, "--json", "--no-local-files", file.path().to_str().unwrap()]);
+                // A dump without the runtime's variables is refused.
+                let (exit, answer) = if ran.out.is_empty() { (ran.exit, Value::Null) } else { (ran.exit, ran.json()) };
+                let findings = answer["data"]["findings"].as_array().cloned().unwrap_or_default();
+                let wrong =
+                    findings.iter().find(|f| ["object-bad-method-table", "segment-bad-link", "damage"].map(Value::from).contains(&f["id"]));
+                assert!(wrong.is_none(), "{name} {header:#x} {unread} {command}: {exit:?} {}", wrong.unwrap());
+                let warned = answer["warnings"].to_string().contains("program headers are damaged");
+                assert!(answer.is_null() || warned || !unread, "{name} {header:#x} {command}: {answer}");
+            }
+        }
     }
 }

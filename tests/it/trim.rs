@@ -499,3 +499,74 @@ fn records_of_threads_in_minidumps_have_the_stack_or_nothing() {
         println!("{name}: {with_stack} stacks");
     }
 }
+
+/// Fields about the search for objects: a copy does not have all memory that is searched.
+const OF_THE_SEARCH: [&str; 1] = ["searched_bytes"];
+
+/// Copies `dump`, which is damaged, and compares the answers. Returns the copy's warnings about the damage.
+fn copy_of_damaged(name: &str, dump: &Path) -> Vec<Value> {
+    let dir = folder();
+    let (copy, again) = (dir.path().join("copy.dmp"), dir.path().join("again.dmp"));
+    for (from, to) in [(dump, &copy), (&copy, &again)] {
+        let ran = run(&["trim", "--no-local-files", from.to_str().unwrap(), to.to_str().unwrap()]);
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{name}: {}", ran.err);
+    }
+    let mut warnings = Vec::new();
+    for command in [&["info"][..], &["stat"], &["objects", "--top", "9"], &["verify"], &["strings"], &["stacks"], &["analyze"]] {
+        let [expected, found, twice] = [dump, &copy, &again].map(|path| {
+            let (exit, mut answer) = asked(path, command);
+            without(&OF_THE_SEARCH, &mut answer);
+            // The message about lost method tables says of the dump how much memory is missing with them.
+            let text = answer.to_string().replace(path.to_str().unwrap(), "DUMP");
+            let text = regex_lite::Regex::new(", with [0-9,]+ bytes? of memory").unwrap().replace_all(&text, "").into_owned();
+            (exit, serde_json::from_str::<Value>(&text).unwrap())
+        });
+        assert!(expected == found && found == twice, "{name} {command:?}:\n{}\n{}\n{}", expected.1, found.1, twice.1);
+        if command == ["info"] {
+            let list = found.1["warnings"].as_array().unwrap().iter();
+            let of_the_file = |w: &&Value| ["truncated-dump", "damaged-stream", "unreadable-stream"].map(Value::from).contains(&w["kind"]);
+            warnings = list.filter(of_the_file).cloned().collect();
+        }
+    }
+    warnings
+}
+
+#[test]
+fn copies_of_cut_dumps_say_that_they_are_cut() {
+    let own = std::fs::read(own_unpacked()).unwrap();
+    let mut cases = vec![
+        ("own, 60 %".to_string(), own[..own.len() * 6 / 10].to_vec()),
+        ("own, 95 %".to_string(), own[..own.len() * 95 / 100].to_vec()),
+    ];
+    for shape in [Shape::ALL[0], Shape::ALL[Shape::ALL.len() - 1]] {
+        let target = Spec::standard(shape).build();
+        for (kind, mut bytes) in [("core", target.to_elf_core()), ("minidump", target.to_minidump())] {
+            bytes.truncate(bytes.len() - 64);
+            cases.push((format!("{shape:?} {kind}"), bytes));
+        }
+    }
+    for name in ["dmg-net10-basics-half-heap", "dmg-net10-basics-tail-heap"] {
+        cases.extend(std::fs::read(unpacked().join(format!("{name}.dmp"))).ok().map(|bytes| (name.to_string(), bytes)));
+    }
+    each(&cases, |(name, bytes)| {
+        let dump = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(dump.path(), bytes).unwrap();
+        let warnings = copy_of_damaged(name, dump.path());
+        assert!(warnings.iter().any(|w| w["kind"] == "truncated-dump"), "{name}: {warnings:?}");
+    });
+}
+
+#[test]
+fn copies_of_damaged_streams_say_that_they_are_damaged() {
+    let packed = std::fs::read(crate::common::own_dump()).unwrap();
+    let (mut wrong, mut more) = (packed.clone(), packed.clone());
+    // A checksum that does not match, and bytes after the data.
+    *wrong.last_mut().unwrap() ^= 1;
+    more.extend(b"more bytes");
+    for (name, bytes) in [("wrong", wrong), ("more", more), ("cut", packed[..packed.len() * 95 / 100].to_vec())] {
+        let dump = tempfile::Builder::new().suffix(".dmp.zst").tempfile().unwrap();
+        std::fs::write(dump.path(), bytes).unwrap();
+        let warnings = copy_of_damaged(name, dump.path());
+        assert!(!warnings.is_empty(), "{name}");
+    }
+}

@@ -4,6 +4,7 @@ pub(super) mod finalizers;
 pub(super) mod fragmentation;
 pub(super) mod handles;
 pub(super) mod heap_map;
+pub(super) mod known;
 pub(super) mod oom;
 #[cfg(test)]
 mod piece_tests;

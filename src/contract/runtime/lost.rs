@@ -32,10 +32,14 @@ impl<'a> Opener<'a> {
         if self.lacks_headers()
             && let Some(types) = infer(self.dump, self.memory, Tables::bind(&descriptor))
         {
+            // What a trimmed copy does not have is not all lost: the copy does not have memory that no command reads.
+            let memory = match self.memory.is_trimmed() {
+                true => String::new(),
+                false => format!(", with {} of memory", plural(types.lost_bytes, "byte")),
+            };
             let what = format!(
-                "the method tables of {} or more are lost, with {} of memory: their names are not known, and their sizes and references are inferred from {}",
+                "the method tables of {} or more are lost{memory}: their names are not known, and their sizes and references are inferred from {}",
                 plural(types.seen_types, "type"),
-                plural(types.lost_bytes, "byte"),
                 plural(types.objects, "object"),
             );
             self.notes.add(Missing::Layouts, None, what);

@@ -2,10 +2,11 @@
 
 use super::super::elf_core::{self, NoteSegment, PN_XNUM};
 use super::super::elf_notes::{
-    AT_NULL, AUXV_READ, NAME_BYTES, NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, SIGNAL_OF_THREAD, TRIM_OWNER,
-    address_of_signal, process_at, raw_notes, registers_at, thread_id_at,
+    AT_NULL, AUXV_READ, NAME_BYTES, NT_AUXV, NT_FILE, NT_ORIGINAL, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, SIGNAL_OF_THREAD,
+    TRIM_OWNER, address_of_signal, process_at, raw_notes, registers_at, thread_id_at,
 };
 use super::super::fields::Fields;
+use super::super::losses::Original;
 use super::super::{DumpFile, MappedRegion};
 use super::{Layout, Out, RedactRegisters, WriteError, blank_but, has_no_text, place, redact_words};
 use crate::base::{AddrRange, Limits, PtrSize, Shape};
@@ -25,6 +26,11 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         copy_notes(&segment, shape, redact, &mut notes)?;
     }
     trim_note(dump, redact.is_some(), &mut notes)?;
+    if let Some(original) = Original::of(&dump.facts) {
+        let mut desc = Out::new(shape.endian);
+        desc.losses(&original);
+        note(&mut notes, TRIM_OWNER, NT_ORIGINAL, &desc.bytes)?;
+    }
 
     let (header_bytes, entry_bytes, section_bytes) = match shape.ptr {
         PtrSize::Four => (52u16, 32u16, 40u16),

@@ -2,6 +2,7 @@
 
 use super::super::DumpFile;
 use super::super::fields::Fields;
+use super::super::losses::Original;
 use super::super::minidump_reading::{Reading, stream};
 use super::{Layout, Out, RedactRegisters, WriteError, blank_but, has_no_text, place, redact_words};
 use crate::base::hash::Map;
@@ -66,8 +67,8 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         (stream::EXCEPTION, Copy::exception),
         (stream::MEMORY_INFO, Copy::memory_info),
     ];
-    // Room for nine directory entries: these streams, the trim marker and the memory list.
-    let room = ENTRY.saturating_mul(9);
+    // Room for ten directory entries: these streams, the trim marker, the losses and the memory list.
+    let room = ENTRY.saturating_mul(10);
     copy.out.bytes.resize(usize::try_from(HEADER.saturating_add(room)).unwrap_or(0), 0);
     let mut directory = Out::new(endian);
     let mut count = 0u32;
@@ -88,6 +89,12 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     let before = dump.facts.trimmed.is_some_and(|t| t.redacted);
     add(stream::TRIM, (copy.out.at(), 4))?;
     copy.out.u32(u32::from(redact.is_some() || before));
+    if let Some(original) = Original::of(&dump.facts) {
+        copy.out.align(8);
+        let at = copy.out.at();
+        copy.out.losses(&original);
+        add(stream::ORIGINAL, (at, copy.out.at().saturating_sub(at)))?;
+    }
 
     copy.out.align(8);
     let list = copy.out.at();

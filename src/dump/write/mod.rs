@@ -6,6 +6,7 @@ mod elf;
 #[cfg(feature = "minidump")]
 mod minidump;
 
+use super::losses::Original;
 use super::{CapturedRange, Container, DumpError, DumpFile};
 use crate::base::{AddrRange, Endian, PtrSize, Shape};
 
@@ -119,6 +120,12 @@ impl Out {
             PtrSize::Four => self.u32(u32::try_from(n).map_err(|_| WriteError::TooLarge("addresses or offsets"))?),
         }
         Ok(())
+    }
+
+    /// Writes the losses of the original, as [`Original::read`] reads it.
+    fn losses(&mut self, original: &Original) {
+        original.numbers().into_iter().for_each(|n| self.u64(n));
+        self.raw(&original.texts());
     }
 
     fn align(&mut self, to: usize) {

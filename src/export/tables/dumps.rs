@@ -4,8 +4,8 @@ use super::block::{Block, Value};
 use super::context::Context;
 use super::feed::Feed;
 use super::{Sink, columns};
-use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
-use crate::analysis::{GcKind, GcLayout};
+use crate::analysis::{FinalizersQuery, GcKind, GcLayout, HandlesQuery, HeapQuery, KnownNumbers};
+use crate::analysis::{app, finalizers, handles, head_parts, heap, known};
 use crate::base::{Answer, Collector, Missing, total};
 use crate::dump::DumpFacts;
 use crate::model::{ExportTable, HandleKind};
@@ -53,12 +53,8 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let (dump, described, _) = head_parts(&about.dump, Some(runtime));
     let facts: &DumpFacts = &runtime.file().facts;
     let gc = notes.with(runtime.gc()?);
-    // The GC's facts of a carved heap are unknown.
-    let (gc, described_gc) = (gc.facts(), gc.carved().is_none());
+    let (gc, numbers) = (gc.facts(), KnownNumbers::of(context.heap, context.stat));
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
-    let listed = context.heap.segments_whole() && !context.heap.segments().is_empty();
-    let walked = totals.count > 0 || totals.free_count > 0 || context.stat.coverage.complete && listed;
-    let of_walk = |n: u64| walked.then_some(n);
     // Handles and finalizers may be unreadable even if the heap is readable.
     let counts = handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() });
     let all_handles = counts.as_ref().is_ok_and(Answer::complete);
@@ -79,17 +75,17 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         facts.arch.name().into(),
         described.as_ref().and_then(|r| r.version.as_ref()).into(),
         described.as_ref().and_then(|r| r.build_id.as_ref()).into(),
-        described_gc.then(|| if gc.server { GcKind::Server } else { GcKind::Workstation }.name()).into(),
-        described_gc.then(|| if gc.regions { GcLayout::Regions } else { GcLayout::Segments }.name()).into(),
+        numbers.has_figures().then(|| if gc.server { GcKind::Server } else { GcKind::Workstation }.name()).into(),
+        numbers.has_figures().then(|| if gc.regions { GcLayout::Regions } else { GcLayout::Segments }.name()).into(),
         gc.heap_count.into(),
         app.as_ref().map(|a| &a.name).into(),
         app.as_ref().and_then(|a| a.build_id.as_ref()).into(),
-        of_walk(totals.types).into(),
-        of_walk(totals.count).into(),
-        of_walk(totals.bytes).into(),
-        known(totals.free_bytes, walked && context.stat.coverage.absent_bytes == 0 && described_gc).into(),
-        known(sizes.allocated, listed).into(),
-        described_gc.then(|| known(sizes.committed, listed)).flatten().into(),
+        numbers.of_walk(totals.types).into(),
+        numbers.of_walk(totals.count).into(),
+        numbers.of_walk(totals.bytes).into(),
+        numbers.free_bytes().into(),
+        numbers.of_segments(sizes.allocated).into(),
+        numbers.committed(sizes.committed).into(),
         counts.as_ref().and_then(|c| known(c.total, all_handles)).into(),
         of_kind(HandleKind::Pinned).and_then(|n| known(n, all_handles)).into(),
         queue.and_then(|q| known(q.ready.saturating_add(q.critical), all_queues)).into(),
@@ -99,11 +95,6 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         facts.command_line.as_ref().filter(|_| context.options.contents).into(),
     ]);
     Ok(())
-}
-
-/// Returns a number; `None` for zero if what it counts is not `whole`.
-fn known(n: u64, whole: bool) -> Option<u64> {
-    (whole || n > 0).then_some(n)
 }
 
 /// Returns the data of an answer and adds its notes. For an error, adds a note and returns `None`.

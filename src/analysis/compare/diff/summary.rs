@@ -6,7 +6,7 @@ use super::key::is_named;
 use super::trend::trend;
 use crate::analysis::dump::env::gc_with_properties;
 use crate::analysis::dump::memory_map::memory_of;
-use crate::analysis::{DiffMeasure, MemoryKind, MemoryListing, StatReport, TypeStat};
+use crate::analysis::{DiffMeasure, KnownNumbers, MemoryKind, MemoryListing, StatReport, TypeStat, known};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
 use crate::clr::type_names::has_label;
 use crate::gc::HandleFilter;
@@ -58,10 +58,7 @@ impl Measures {
             });
             return Measures { list: list.to_vec(), handles: None, has_all_objects: true };
         };
-        // If nothing was walked, the numbers are unknown, not zero.
-        let walked = totals.count > 0 || totals.free_count > 0 || types.coverage.segments > 0 && types.coverage.complete;
-        let of_walk = |n: u64| walked.then_some(n);
-        let gc = heap.gc();
+        let (gc, numbers) = (heap.gc(), KnownNumbers::of(heap, types));
 
         let mut kinds: BTreeMap<HandleKind, u64> = BTreeMap::new();
         let read = gc.walk_handles(&HandleFilter::default(), |h| kinds.entry(h.kind).or_default().bump());
@@ -74,7 +71,7 @@ impl Measures {
         for entry in queues.iter().flat_map(|q| &q.entries) {
             if entry.state == FinalizerState::Registered { &mut registered } else { &mut ready }.bump();
         }
-        let queued = queues.complete() && !queues.is_empty() || registered.max(ready) > 0;
+        let all_queues = queues.complete() && !queues.is_empty();
         notes.take(queues);
 
         let threads = match heap.runtime().thread_list() {
@@ -93,24 +90,20 @@ impl Measures {
         let oom = notes.take(gc.oom());
         let failed: Option<Vec<bool>> = oom.iter().map(OomModel::failed).collect();
         let failed = failed.filter(|all| !all.is_empty()).map(|all| len64(all.iter().filter(|failed| **failed).count()));
-        let segments = heap.segments();
-        let carved = gc.carved().is_some();
-        let committed = (!segments.is_empty() && !carved).then(|| total(segments.iter().map(|s| s.committed_bytes)));
+        let committed = total(heap.segments().iter().map(|s| s.committed_bytes));
         let whole = types.coverage.absent_bytes == 0;
-        // The method table of free space may be unknown in a carved heap.
-        let fragmented = of_walk(totals.free_bytes).filter(|free| *free > 0 || whole && !carved);
         let values = [
-            of_walk(totals.bytes),
-            of_walk(totals.count),
-            fragmented,
-            committed,
+            numbers.of_walk(totals.bytes),
+            numbers.of_walk(totals.count),
+            numbers.free_bytes(),
+            numbers.committed(committed),
             handles.as_ref().map(|h| total(h.values().copied())),
-            queued.then_some(registered),
-            queued.then_some(ready),
+            known(registered, all_queues),
+            known(ready, all_queues),
             threads,
             failed,
-            if carved { None } else { native(heap.runtime(), whole, notes) },
-            tasks(types).filter(|_| walked && whole),
+            if numbers.has_figures() { native(heap.runtime(), whole, notes) } else { None },
+            tasks(types).filter(|_| numbers.has_all_objects()),
         ];
         let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
         Measures { list, handles, has_all_objects: types.coverage.complete }

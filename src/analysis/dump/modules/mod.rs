@@ -227,7 +227,7 @@ impl<'r> Managed<'r> {
     fn new(runtime: &'r Runtime, names: &'r TypeNames, loader: &'r Loader, all: &[Addr]) -> Managed<'r> {
         let modules = names.modules();
         let core = tried(|| all.iter().find(|m| modules.is_named(**m, crate::clr::fields::CORE)).copied());
-        let framework = tried(|| loader.load_context(core?));
+        let framework = core.and_then(|core| loader.load_context(core));
         Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), framework }
     }
 
@@ -236,12 +236,22 @@ impl<'r> Managed<'r> {
         self.modules.has_no_image(address) || tried(|| self.modules.get(address).origin == MetadataOrigin::Dynamic)
     }
 
-    /// Describes a module, and returns the failed reads except those of the structures that lead to its image, which are reported.
+    /// Describes a module, and returns the failed reads of its image. Those of the loader's structures are reported, because every dump of a heap has these.
     fn model(&self, address: Addr) -> (ModuleModel, Missed) {
         let dynamic = self.is_dynamic(address);
-        watched(|| self.described(address, dynamic))
+        let (model, missed) = watched(|| self.described(address, dynamic));
+        let context = self.loader.load_context(address);
+        let of_the_loader = ModuleModel {
+            assembly: self.loader.assembly(address),
+            load_context: context,
+            default_context: context.zip(self.framework).map(|(own, framework)| own == framework),
+            collectible: self.loader.is_collectible(address),
+            ..model
+        };
+        (of_the_loader, missed)
     }
 
+    /// Describes the image of a module.
     fn described(&self, address: Addr, dynamic: bool) -> ModuleModel {
         let module = self.modules.get(address);
         let extent = self.modules.extent(address);
@@ -251,7 +261,6 @@ impl<'r> Managed<'r> {
         let in_dump = matches!(module.origin, MetadataOrigin::Image | MetadataOrigin::Dynamic);
         let assembly = module.metadata.as_ref().and_then(|m| m.assembly());
         let pdb = self.modules.pdb_named(address);
-        let context = self.loader.load_context(address);
         let id = self.modules.file_id(address);
         ModuleModel {
             name: module.name.clone(),
@@ -261,16 +270,16 @@ impl<'r> Managed<'r> {
             base,
             size: extent.map(|e| e.len()).or_else(|| listed.map(|m| m.size)),
             module: Some(address),
-            assembly: self.loader.assembly(address),
+            assembly: None,
             image_size: image_size(id.as_ref()),
             mvid: module.metadata.as_ref().and_then(|m| m.mvid()).map(|id| guid(&id)),
             build_id: None,
             timestamp: stamp(id.as_ref()),
             pdb: pdb.as_ref().map(|(_, name)| name.clone()),
             pdb_id: pdb.and_then(|(id, _)| if let FileId::Pdb(id) = id { Some(hex(&id)) } else { None }),
-            load_context: context,
-            default_context: context.zip(self.framework).map(|(own, framework)| own == framework),
-            collectible: self.loader.is_collectible(address),
+            load_context: None,
+            default_context: None,
+            collectible: None,
             needed: false,
             needed_for: if in_dump || dynamic { Vec::new() } else { vec![ModuleNeed::Names] },
             missing: Vec::new(),
@@ -393,6 +402,35 @@ mod tests {
             let dump = crate::open(path).unwrap();
             let list = modules(&dump, &ModulesQuery::default()).unwrap();
             assert_eq!(module_count(&dump, dump.runtime().ok().as_ref()), list.total, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_lost_word_of_the_loader_is_reported() {
+        let whole = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
+        let list = modules(&whole, &ModulesQuery::default()).unwrap().data.modules;
+        let runtime = whole.runtime().unwrap();
+        let offset = |structure: &str, field: &str| runtime.descriptor().offset(structure, field).unwrap();
+        let some: Vec<&ModuleModel> = list.iter().filter(|m| m.load_context.is_some()).collect();
+        assert!(some.len() > 5, "{some:?}");
+        for module in some.iter().take(4) {
+            let at = module.module.unwrap();
+            let image = runtime.memory().ptr(at.plus(offset("Module", "PEAssembly"))).unwrap();
+            let allocator = runtime.memory().ptr(at.plus(offset("Module", "LoaderAllocator"))).unwrap();
+            type Part = fn(&ModuleModel) -> bool;
+            let words: [(Addr, Part); 4] = [
+                (at.plus(offset("Module", "PEAssembly")), |m| m.load_context.is_none() && m.default_context.is_none()),
+                (image.plus(offset("PEAssembly", "AssemblyBinder")), |m| m.load_context.is_none() && m.default_context.is_none()),
+                (at.plus(offset("Module", "LoaderAllocator")), |m| m.collectible.is_none()),
+                (allocator.plus(offset("LoaderAllocator", "ObjectHandle")), |m| m.collectible.is_none()),
+            ];
+            for (word, is_lost) in words {
+                let mut file = whole.file().clone();
+                file.remove(AddrRange::new(word, word.plus(8)));
+                let answer = modules(&Dump::of(file, &crate::OpenOptions::new()), &ModulesQuery::default()).unwrap();
+                let found = answer.data.modules.iter().find(|m| m.module == Some(at)).unwrap();
+                assert!(is_lost(found) && !answer.complete(), "{word} of {:?}: {found:?}", module.name);
+            }
         }
     }
 }

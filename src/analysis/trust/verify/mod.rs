@@ -64,7 +64,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let mut totals = VerifyTotals::default();
     let mut unavailable = Unavailable::default();
     let mut structural = Sink::new(query.top, None);
-    let structure = structure::segments(gc, heap.segments(), &mut structural, &mut totals);
+    let structure = structure::segments(gc, heap.segments(), runtime.memory().is_cut(), &mut structural, &mut totals);
     heap.retain(|s| gc.carved().is_some() || structure.usable.contains(&s.address));
 
     let (starts, walks) = ObjectStarts::build(&heap, runtime.progress());

@@ -18,9 +18,9 @@ pub(super) struct Structure {
     pub(super) all: bool,
 }
 
-/// Checks segments and segment lists.
-pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, totals: &mut VerifyTotals) -> Structure {
-    let listed = lists(gc, segments, sink);
+/// Checks segments and segment lists. `cut`: the dump does not have all memory that was written.
+pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], cut: bool, sink: &mut Sink, totals: &mut VerifyTotals) -> Structure {
+    let listed = lists(gc, segments, cut, sink);
     let mut out = Structure { usable: HashSet::new(), all: listed.all };
     let mut sound: Vec<&SegmentModel> = Vec::new();
     for s in segments.iter().filter(|s| listed.usable.contains(&s.address)) {
@@ -54,13 +54,13 @@ pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, tota
 }
 
 /// Follows the segment lists.
-fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
+fn lists(gc: &Gc, segments: &[SegmentModel], cut: bool, sink: &mut Sink) -> Structure {
     let mut out = Structure { usable: HashSet::new(), all: true };
     let lists = gc.segment_lists();
     out.usable.extend(lists.iter().flat_map(|l| l.segments.iter().copied()));
-    // A dump with all objects also has the structures of all segments. If one is absent, the link to it is bad.
+    // A dump with all objects also has the structures of all segments, unless it is cut. If one is absent, the link to it is bad.
     let known = || segments.iter().filter(|s| out.usable.contains(&s.address));
-    let whole = known().count() > 0 && known().all(|s| s.captured_bytes == s.allocated_bytes);
+    let whole = !cut && known().count() > 0 && known().all(|s| s.captured_bytes == s.allocated_bytes);
     for list in lists {
         if list.end == ListEnd::End {
             continue;

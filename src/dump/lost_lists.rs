@@ -18,6 +18,23 @@ pub struct LostLists {
 }
 
 impl LostLists {
+    /// The lists as bits, as they are in the copies that `gcdump trim` writes.
+    pub(super) fn bits(self) -> u64 {
+        let LostLists { modules, threads, system, process, regions } = self;
+        [modules, threads, system, process, regions].into_iter().rev().fold(0, |bits, lost| bits << 1 | u64::from(lost))
+    }
+
+    /// The inverse of [`LostLists::bits`].
+    pub(super) fn of_bits(bits: u64) -> LostLists {
+        let [modules, threads, system, process, regions] = [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
+        LostLists { modules, threads, system, process, regions }
+    }
+
+    /// The lists that are lost in either.
+    pub(super) fn or(self, other: LostLists) -> LostLists {
+        LostLists::of_bits(self.bits() | other.bits())
+    }
+
     /// The note for answers with images.
     pub(crate) fn of_modules(self) -> Notes {
         note(self.modules, Missing::Modules, "the dump's list of images is missing or incomplete")
