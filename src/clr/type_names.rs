@@ -65,7 +65,8 @@ impl TypeNames {
             tables: MethodTables::bind(memory, descriptor)?,
             modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),
-            loader: Arc::new(Loader::bind(memory, descriptor, limits)?),
+            // The loader only confirms names. Items that the descriptor does not have for it are not losses of names: the clone records them.
+            loader: Arc::new(Loader::bind(memory, &descriptor.clone(), limits)?),
             memory: Arc::clone(memory),
             longest: usize::try_from(limits.string_bytes).unwrap_or(usize::MAX),
             budget: Budget::of_types(memory.dump_bytes(), limits.max_memory),
