@@ -35,7 +35,7 @@ pub(super) struct CoreNotes {
     pub(super) oddities: Vec<String>,
     /// Lists that are missing or incomplete.
     pub(super) lost: LostLists,
-    /// Whether notes may be missing behind those that were read.
+    /// Whether notes may be missing after those that were read.
     pub(super) cut: bool,
     /// NT_SIGINFO entries.
     signals: Vec<SignalInfo>,

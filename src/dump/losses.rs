@@ -31,7 +31,7 @@ pub(super) struct Original {
 }
 
 impl Original {
-    /// The losses of the dump with these facts. `None` if there are none.
+    /// The losses of the dump with these facts; `None` for a whole dump.
     pub(super) fn of(facts: &DumpFacts) -> Option<Original> {
         let (damage, oddities) = (facts.damage.clone(), facts.oddities.clone());
         let original =
@@ -44,7 +44,7 @@ impl Original {
         [self.truncated, self.undescribed, self.lost.bits()]
     }
 
-    /// Returns the texts as they are in the file, each with a NUL at its end: the damage of the compressed data, which is empty if there is none, and
+    /// Returns the texts as they are in the file, each with a NUL at its end: the damage of the compressed data, which is empty if the data is whole, and
     /// the irregularities. The numbers precede them, each as 64 bits in the byte order of the file.
     pub(super) fn texts(&self) -> Vec<u8> {
         let mut all = Vec::new();

@@ -11,7 +11,7 @@ pub(crate) fn known(n: u64, whole: bool) -> Option<u64> {
 /// Which numbers of a heap are known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownNumbers {
-    /// Whether objects were walked, or there are none.
+    /// Whether objects were walked, or the heap is empty.
     walked: bool,
     /// Whether all objects are in the dump.
     whole: bool,

@@ -2,7 +2,7 @@
 
 /// Fewest characters of a clause. Instead of a shorter clause, as many words as fit are returned.
 const ENOUGH: usize = 24;
-/// What replaces the rest of the title in the middle of a clause.
+/// The mark that replaces the rest of the title in the middle of a clause.
 const REST: char = '…';
 
 /// A bracket or quote and its counterpart: byte offsets of both, and the closing character.
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn titles_end_with_a_clause() {
         assert_eq!(beginning("2 threads wait", 71), "2 threads wait");
-        let title = "FailFast on thread 1: the config store is gone: code 4711; exception System.Exception: inner";
-        assert_eq!(beginning(title, 71), "FailFast on thread 1: the config store is gone: code 4711");
+        let title = "FailFast on thread 1: the config store has failed: code 4711; exception System.Exception: inner";
+        assert_eq!(beginning(title, 71), "FailFast on thread 1: the config store has failed: code 4711");
         assert_eq!(beginning("the runtime of this process has stopped: no thread is left", 50), "the runtime of this process has stopped");
         assert_eq!(beginning("too short: but it has many words, if they are counted", 30), "too short: but it has many…");
     }
