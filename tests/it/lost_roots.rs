@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::changed::{Whole, Write, ask, messages};
 use crate::common::{self, NOWHERE, number};
+use crate::support::Spec;
 
 /// Commands that use the roots.
 const OF_ROOTS: [&str; 5] = ["roots", "retained", "unreachable", "simulate collect --generation 2", "statics --retained"];
@@ -103,4 +104,16 @@ fn the_index_of_a_dump_with_a_damaged_root_is_partial() {
     assert!(exit == Exit::Partial && answer["complete"] == false, "{exit:?}: {answer}");
     let (exit, answer) = common::ask(&path, &["index", "--check"]);
     assert!(exit == Exit::Partial && answer["complete"] == false, "{exit:?}: {answer}");
+}
+
+#[test]
+fn a_handle_to_an_address_that_is_not_an_object_is_reported() {
+    for shape in common::shapes() {
+        let target = Spec { stray_handle: true, ..Spec::standard(shape) }.build();
+        let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+        std::fs::write(file.path(), target.to_elf_core()).unwrap();
+        let (exit, answer) = common::ask(file.path(), &["handles"]);
+        assert_eq!(exit, Exit::Partial, "{shape:?}");
+        assert!(answer["warnings"].to_string().contains("1 handle points to an address without an object"), "{answer}");
+    }
 }

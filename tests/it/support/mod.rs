@@ -67,6 +67,8 @@ pub struct Spec {
     pub global_context: bool,
     /// Sync blocks in the form of .NET 11: the second object has a thin lock and a hash code, the third a handle to a lock.
     pub sync_blocks: bool,
+    /// Whether a handle leads to an address that is not an object.
+    pub stray_handle: bool,
     /// Features that the runtime publishes: names of globals and their values.
     pub features: &'static [(&'static str, u64)],
     /// State of the GC's part.
@@ -93,6 +95,7 @@ impl Spec {
             sweeping: false,
             global_context: false,
             sync_blocks: false,
+            stray_handle: false,
             features: &[],
             gc: GcPart::Normal,
             hostile: Hostile::No,

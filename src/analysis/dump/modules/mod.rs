@@ -4,6 +4,7 @@ mod report;
 
 pub use report::*;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::analysis::StacksQuery;
@@ -219,21 +220,27 @@ struct Managed<'r> {
     loader: &'r Loader,
     /// Images as the container lists them, by base.
     listed: Map<Addr, &'r Listed>,
-    /// The load context of System.Private.CoreLib.
-    framework: Option<Addr>,
+    /// System.Private.CoreLib.
+    core: Option<Addr>,
+    /// Its load context.
+    framework: OnceCell<Option<Addr>>,
 }
 
 impl<'r> Managed<'r> {
     fn new(runtime: &'r Runtime, names: &'r TypeNames, loader: &'r Loader, all: &[Addr]) -> Managed<'r> {
         let modules = names.modules();
         let core = tried(|| all.iter().find(|m| modules.is_named(**m, crate::clr::fields::CORE)).copied());
-        let framework = core.and_then(|core| loader.load_context(core));
-        Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), framework }
+        Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), core, framework: OnceCell::new() }
     }
 
     /// Whether a module has no file. Reports failed reads of the loader's structures.
     fn is_dynamic(&self, address: Addr) -> bool {
         self.modules.has_no_image(address) || tried(|| self.modules.get(address).origin == MetadataOrigin::Dynamic)
+    }
+
+    /// Returns the load context of CoreLib, which a list without modules does not need.
+    fn framework(&self) -> Option<Addr> {
+        *self.framework.get_or_init(|| self.loader.load_context(self.core?))
     }
 
     /// Describes a module, and returns the failed reads of its image. Those of the loader's structures are reported, because every dump of a heap has these.
@@ -244,7 +251,7 @@ impl<'r> Managed<'r> {
         let of_the_loader = ModuleModel {
             assembly: self.loader.assembly(address),
             load_context: context,
-            default_context: context.zip(self.framework).map(|(own, framework)| own == framework),
+            default_context: context.and_then(|own| self.framework().map(|framework| own == framework)),
             collectible: self.loader.is_collectible(address),
             ..model
         };

@@ -75,8 +75,11 @@ impl Builder {
             list.push((kind, kind, 1, o(n), secondary));
             list.push((kind, kind, last, o(n + 7), if kind == 11 { 0 } else { secondary }));
         }
-        // A second block in a ring, a block of dependent handles without secondaries, a handle to an address that is not an object.
-        list.extend([(2, 13, 0, o(4), 0), (2, 13, 5, o(5), 0), (6, 14, 2, o(6), 0), (0, 0, 3, nothing, 0)]);
+        // A second block in a ring, a block of dependent handles without secondaries.
+        list.extend([(2, 13, 0, o(4), 0), (2, 13, 5, o(5), 0), (6, 14, 2, o(6), 0)]);
+        if self.spec.stray_handle {
+            list.push((0, 0, 3, nothing, 0));
+        }
         let first = self.handle_segment(0, &list, 0, 28);
         let second = self.handle_segment(1, &[(3, 0, 0, o(8), 0), (3, 0, 1, o(9), 0)], first, 1);
         self.set(first, "TableSegment", "NextSegment", second);
