@@ -204,10 +204,24 @@ impl HeapGraph {
 
     /// Returns the rooted objects, each with the most informative description of its roots: see
     /// [`Roots::group`](super::Roots::group).
-    pub fn root_groups(&self, as_in_snapshots: bool) -> FxHashMap<ObjectId, String> {
+    pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
         let best = self.best_roots(|r| r.counts(Stacks::default()));
-        let group = |root| if as_in_snapshots { self.roots.group_in_snapshots(root) } else { self.roots.group(root) };
-        best.into_iter().map(|(id, root)| (id, group(root))).collect()
+        best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
+    }
+
+    /// Like [`HeapGraph::root_groups`], with the descriptions of [`Roots::group_in_snapshots`](super::Roots::group_in_snapshots). The order of the
+    /// roots does not matter, because it differs between a dump and a snapshot.
+    pub fn root_groups_in_snapshots(&self) -> FxHashMap<ObjectId, String> {
+        let mut groups: FxHashMap<ObjectId, String> = FxHashMap::default();
+        for root in self.roots.roots.iter().filter(|r| r.counts(Stacks::default())) {
+            let Some(id) = self.index.id_of(root.object) else { continue };
+            let group = self.roots.group_in_snapshots(root);
+            let known = groups.entry(id).or_insert_with(|| group.clone());
+            if group < *known {
+                *known = group;
+            }
+        }
+        groups
     }
 
     /// Returns the best root of each object among the roots for which `counts` is true. Of equally good roots, the first is used.

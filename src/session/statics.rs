@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Runtime, TypeFilter, TypePattern, loaded_types};
 use crate::base::hash::Set;
-use crate::base::missed::{contradiction, watched};
+use crate::base::missed::{contradiction, may_be_mapped, watched};
 use crate::base::{Addr, Budget, Collector, Count, NoteKind, len64};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Generics, MethodTableInfo};
@@ -311,7 +311,9 @@ impl<'t> StaticsReader<'t> {
 
 /// The address of the first reference in `value` that does not refer to an object.
 fn invalid(value: &FieldValue) -> Option<Addr> {
-    let own = || value.address.or(value.object).filter(|_| value.kind == ValueKind::Invalid);
+    // No memory is missing from the dump at an address that no process has.
+    let is_impossible = || value.kind == ValueKind::Object && value.object.is_some_and(|object| !may_be_mapped(object));
+    let own = || value.address.or(value.object).filter(|_| value.kind == ValueKind::Invalid || is_impossible());
     own().or_else(|| value.fields.iter().find_map(invalid))
 }
 

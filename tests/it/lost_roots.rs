@@ -101,9 +101,9 @@ fn the_index_of_a_dump_with_a_damaged_root_is_partial() {
     let path = folder.path().join("damaged.dmp");
     std::fs::write(&path, whole.bytes_with(&[(number(&handle["address"]), NOWHERE, whole.p())])).unwrap();
     let (exit, answer) = common::ask(&path, &["index"]);
-    assert!(exit == Exit::Partial && answer["complete"] == false, "{exit:?}: {answer}");
+    assert!(exit == Exit::Partial && answer["data"]["complete"] == false, "{exit:?}: {answer}");
     let (exit, answer) = common::ask(&path, &["index", "--check"]);
-    assert!(exit == Exit::Partial && answer["complete"] == false, "{exit:?}: {answer}");
+    assert!(exit == Exit::Partial && answer["data"]["complete"] == false, "{exit:?}: {answer}");
 }
 
 #[test]

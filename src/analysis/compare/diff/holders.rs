@@ -70,7 +70,7 @@ impl<'h> Side<'h> {
         });
         let types = types.collect();
         namer.note(notes);
-        let mut roots = graph.root_groups(mixed);
+        let mut roots = if mixed { graph.root_groups_in_snapshots() } else { graph.root_groups() };
         if mixed {
             // Snapshots do not have the stack roots of objects that other roots reach as well.
             let starts = graph.starts(stacks);
