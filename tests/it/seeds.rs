@@ -55,12 +55,14 @@ fn synthetic(name: &str) -> NamedTempFile {
         2 => Spec { gc_in_progress: true, ..standard }.build(),
         _ => {
             let mut target = standard.build();
-            let mut objects: Vec<u64> = target.expected()["objects"].as_array().unwrap().iter().map(|o| number(&o[0])).collect();
-            objects.sort_unstable();
-            // The object before the last one of a segment has its space, but nothing was written there.
-            let at = objects.windows(3).position(|w| w[2] - w[0] < 0x100).unwrap();
-            let header = Shape::ALL[0].ptr;
-            target.memory.bytes(objects[at], &vec![0; (objects[at + 1] - objects[at] - header) as usize]);
+            let expected = target.expected();
+            let threads = expected["threads"].as_array().unwrap();
+            let end =
+                threads.iter().filter(|t| !t["alloc_pointer"].is_null()).map(|t| number(&t["alloc_pointer"])).find(|n| *n > 0).unwrap();
+            let objects = expected["objects"].as_array().unwrap().iter().map(|o| number(&o[0]));
+            // The object before the allocation context has its space, but nothing was written there.
+            let last = objects.filter(|at| *at < end).max().unwrap();
+            target.memory.bytes(last, &vec![0; (end - last) as usize]);
             target
         }
     };

@@ -157,8 +157,8 @@ impl Walker {
                 Shape { ptr: PtrSize::Eight, endian: Endian::Little } => run.objects(Shape::LE64, &mut at, cache, &mut visit),
                 shape => run.objects(shape, &mut at, cache, &mut visit),
             };
-            // An object that reaches into an allocation context has a wrong size.
-            while let Some(context) = contexts.next_if(|c| c.pointer < at) {
+            // An object that reaches into an allocation context has a wrong size. A context in another generation is wrong itself.
+            while let Some(context) = contexts.next_if(|c| generation == Generation::Gen0 && c.pointer < at) {
                 let range = AddrRange::new(context.pointer, rules.after_context(*context).min(at));
                 w.skipped_bytes.grow(range.len());
                 add_gap(&mut w, range, GapKind::Corrupt);
