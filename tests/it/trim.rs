@@ -563,7 +563,7 @@ fn copies_of_damaged_streams_say_that_they_are_damaged() {
     // A checksum that does not match, and bytes after the data.
     *wrong.last_mut().unwrap() ^= 1;
     more.extend(b"more bytes");
-    for (name, bytes) in [("wrong", wrong), ("more", more), ("cut", packed[..packed.len() * 95 / 100].to_vec())] {
+    for (name, bytes) in [("wrong", wrong), ("more", more)] {
         let dump = tempfile::Builder::new().suffix(".dmp.zst").tempfile().unwrap();
         std::fs::write(dump.path(), bytes).unwrap();
         let warnings = copy_of_damaged(name, dump.path());

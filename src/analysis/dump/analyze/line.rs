@@ -24,6 +24,7 @@ impl Answers<'_> {
             object: None,
             type_name: None,
             method: None,
+            brief: None,
             display: None,
             threads: Vec::new(),
             command,

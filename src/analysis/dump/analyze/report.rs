@@ -182,6 +182,9 @@ pub struct Problem {
     pub severity: ProblemSeverity,
     /// Title: one line of text.
     pub title: String,
+    /// The title in a few words, for places where there is no room for all of it.
+    #[serde(skip)]
+    pub brief: Option<String>,
     /// Number of objects, threads or items.
     pub count: Option<u64>,
     /// Size in bytes.

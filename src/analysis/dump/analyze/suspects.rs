@@ -97,7 +97,8 @@ fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
             let by = s.roots.first().map_or_else(|| held_by(&s.type_name, &s.holders), |r| r.label.clone());
             let title = format!("{} {object}, held by {by}, retains {retained}{below}", s.type_name);
             let command = ["retained", "--object", &object.to_string()];
-            answers.finding(ProblemId::Suspects, severity(answers, s), title, &command)
+            let brief = Some(format!("{by} retains {retained}"));
+            Problem { brief, ..answers.finding(ProblemId::Suspects, severity(answers, s), title, &command) }
         }
         _ => {
             let within: Vec<String> = s.below.iter().map(|b| format!("{} × {}", thousands(b.count), b.type_name)).collect();

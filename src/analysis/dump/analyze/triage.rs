@@ -23,7 +23,9 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
     let row = |complaint: Complaint| {
         let found = report.findings.iter().enumerate().find(|(_, f)| f.complaint() == Some(complaint));
         if let Some((index, finding)) = found {
-            let (text, command) = (beginning(&finding.title, MAX_TEXT), finding.command.clone());
+            let is_long = finding.title.chars().nth(MAX_TEXT).is_some();
+            let text = finding.brief.as_ref().filter(|_| is_long).unwrap_or(&finding.title);
+            let (text, command) = (beginning(text, MAX_TEXT), finding.command.clone());
             return Triage { complaint, found: u64::try_from(index).ok(), text, command, short_command: String::new() };
         }
         let (text, words) = next(complaint, answers, report);
