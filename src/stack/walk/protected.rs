@@ -40,7 +40,10 @@ impl Walking<'_> {
             // The frames are on the stack, inner ones below outer ones, except where the list leads from the signal stack to the normal stack.
             let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
             if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
-                return Err(StackError::broken(at, "the list of protected references has an invalid link"));
+                let what = "the list of protected references has an invalid link";
+                // On Windows, the context of the exception is that of the throw, and the runtime runs below it while it handles the exception.
+                let is_below = before.is_none() && start.stack.is_some_and(|stack| at < stack.start);
+                return Err(if is_below { StackError::invalid(at, what) } else { StackError::broken(at, what) });
             }
             let (frame, outer) = frames.read(bytes, at)?;
             if !self.keep(frame) {
