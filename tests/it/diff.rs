@@ -180,7 +180,7 @@ fn a_dump_does_not_differ_from_its_own_snapshot() {
         for more in [&[][..], &["--unreachable"]] {
             let file = folder.path().join("x.gcdump");
             let words = [&["export", "gcdump", "--force", dump.to_str().unwrap(), file.to_str().unwrap()], more].concat();
-            assert_eq!(run(&words).exit, Exit::Ok, "{words:?}");
+            assert!(matches!(run(&words).exit, Exit::Ok | Exit::Partial), "{words:?}");
             for by in ["type", "root"] {
                 let (_, answer) = compare(&[&file, &dump], &["--by", by, "--fail-on", "bytes>0%", "--fail-on", "objects>+0"]);
                 let data = &answer["data"];

@@ -207,7 +207,7 @@ fn the_synthetic_process_is_not_trivial() {
         let expected = target.expected();
         let count = |key: &str| expected[key].as_array().unwrap().len();
         assert_eq!((count("segments"), count("threads"), count("heaps"), count("oom")), (1 + 3 * 7, 4, 3, 3));
-        assert_eq!((count("handles"), expected["handle_tables"].as_u64()), (28 + 2 + 2, Some(4)));
+        assert_eq!((count("handles"), expected["handle_tables"].as_u64()), (28 + 2 + 1, Some(4)));
         assert!(count("free") > 15 && count("objects") > 60);
         assert!(target.to_elf_core().len() < 200 << 10 && target.to_minidump().len() < 200 << 10);
         // Both containers have the image at the same address, and the same memory otherwise.

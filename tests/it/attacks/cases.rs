@@ -106,7 +106,7 @@ pub const ALL: &[Attack] = &[
     attack("20-delegates-trimmed", TRIM, End::Whole, objects::delegates),
     attack("20-sources", SOURCES, End::Bounded, objects::sources),
     attack("20-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, objects::sources),
-    attack("21-series", STAT, End::Whole, series::of_types),
+    attack("21-series", STAT, End::Damaged, series::of_types),
     attack("21-elements", OF_HEAP, End::Bounded, series::of_elements),
     attack("21-objects", OF_HEAP, End::Damaged, series::of_objects),
     attack("21-arrays", OF_HEAP, End::Damaged, series::of_arrays),
