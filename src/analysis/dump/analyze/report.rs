@@ -182,7 +182,7 @@ pub struct Problem {
     pub severity: ProblemSeverity,
     /// Title: one line of text.
     pub title: String,
-    /// The title in a few words, for places where there is no room for all of it.
+    /// The title in a few words, for narrow places.
     #[serde(skip)]
     pub brief: Option<String>,
     /// Number of objects, threads or items.
