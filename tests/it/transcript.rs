@@ -85,6 +85,8 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("name2ee Lab.dll Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("name2ee *!Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("dumpclass 0x7f3d474d3420", Exit::Ok, "0x7f3d474d3420 EEClass of Lab.Node, method table 0x7f3d4750b4e8"),
+    ("dumpmodule 0x7f3d4750b6a0", Exit::Negative, "gcdump: no module matches 0x7f3d4750b6a0"),
+    ("dumpassembly 0x56412ef31560", Exit::Negative, "gcdump: no module matches 0x56412ef31560"),
     (
         "clrmodules",
         Exit::Partial,

@@ -258,19 +258,30 @@ impl Condition {
         self.0.holds(subject)
     }
 
-    /// Returns the paths of the fields that the condition compares.
-    pub(super) fn fields(&self) -> Vec<&[String]> {
-        let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
-        while let Some(node) = rest.pop() {
-            match node {
-                Node::And(both) | Node::Or(both) => rest.extend([&both.1, &both.0]),
-                Node::Not(inner) => rest.push(inner),
-                Node::Compare(Comparison { left, right, .. }) => {
-                    found.extend([left, right].into_iter().filter_map(Operand::path));
+    /// Returns both sides of each comparison, in the order of the text.
+    fn comparisons(&self) -> impl Iterator<Item = [&Operand; 2]> {
+        let mut rest = vec![&self.0];
+        std::iter::from_fn(move || {
+            loop {
+                match rest.pop()? {
+                    Node::And(both) | Node::Or(both) => rest.extend([&both.1, &both.0]),
+                    Node::Not(inner) => rest.push(inner),
+                    Node::Compare(Comparison { left, right, .. }) => return Some([left, right]),
                 }
             }
-        }
-        found
+        })
+    }
+
+    /// Returns the paths of the fields that the condition compares.
+    pub(super) fn fields(&self) -> Vec<&[String]> {
+        self.comparisons().flatten().filter_map(Operand::path).collect()
+    }
+
+    /// Returns the paths of the fields that the condition compares with a text or with another field.
+    pub(super) fn fields_as_texts(&self) -> Vec<&[String]> {
+        let is_text = |other: &Operand| matches!(other, Operand::Text(_) | Operand::Field(_));
+        let sides = self.comparisons().flat_map(|[left, right]| [(left, right), (right, left)]);
+        sides.filter(|(_, other)| is_text(other)).filter_map(|(one, _)| one.path()).collect()
     }
 }
 
@@ -464,6 +475,13 @@ mod tests {
             let condition: Condition = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(condition.holds(&mut TestObject), holds, "{text}");
         }
+    }
+
+    #[test]
+    fn fields_are_compared_as_texts_with_texts_and_other_fields() {
+        let condition: Condition =
+            "_name = \"x\" or _age > 3 or _owner != null or _first = field(\"_last\") or type = \"y\"".parse().unwrap();
+        assert_eq!(condition.fields_as_texts(), [["_name"], ["_first"], ["_last"]]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Conditions on the rows of lists. Here, the names of properties and fields are names of columns.
 
 use super::terms::{Number, Term};
-use super::{Condition, Node, Operand, Property, Subject};
+use super::{Condition, Operand, Property, Subject};
 use crate::base::Name;
 
 /// The value of a row in a column.
@@ -50,43 +50,14 @@ impl Condition {
         self.holds(&mut Columns(term)) == Some(true)
     }
 
-    /// Returns the paths of the fields that the condition compares with a text or with another field.
-    pub(in crate::analysis) fn fields_as_texts(&self) -> Vec<&[String]> {
-        let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
-        while let Some(node) = rest.pop() {
-            match node {
-                Node::And(both) | Node::Or(both) => rest.extend([&both.1, &both.0]),
-                Node::Not(inner) => rest.push(inner),
-                Node::Compare(comparison) => {
-                    for (one, other) in [(&comparison.left, &comparison.right), (&comparison.right, &comparison.left)] {
-                        let is_text = matches!(other, Operand::Text(_) | Operand::Field(_));
-                        found.extend(one.path().filter(|_| is_text));
-                    }
-                }
-            }
-        }
-        found
-    }
-
     /// Returns the names of the columns that the condition compares.
     pub fn columns(&self) -> Vec<String> {
-        let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
-        while let Some(node) = rest.pop() {
-            match node {
-                Node::And(both) | Node::Or(both) => rest.extend([&both.1, &both.0]),
-                Node::Not(inner) => rest.push(inner),
-                Node::Compare(comparison) => {
-                    for operand in [&comparison.left, &comparison.right] {
-                        match operand {
-                            Operand::Property(property) => found.push(property.name().to_string()),
-                            Operand::Field(path) => found.push(path.join(".")),
-                            _ => {}
-                        }
-                    }
-                }
-            }
-        }
-        found
+        let name = |operand: &Operand| match operand {
+            Operand::Property(property) => Some(property.name().to_string()),
+            Operand::Field(path) => Some(path.join(".")),
+            _ => None,
+        };
+        self.comparisons().flatten().filter_map(name).collect()
     }
 }
 
@@ -122,8 +93,5 @@ mod tests {
         }
         let condition: Condition = "count > 2 and not (type = \"x\" or owner = null)".parse().unwrap();
         assert_eq!(condition.columns(), ["count", "type", "owner"]);
-        let condition: Condition =
-            "_name = \"x\" or _age > 3 or _owner != null or _first = field(\"_last\") or type = \"y\"".parse().unwrap();
-        assert_eq!(condition.fields_as_texts(), [["_name"], ["_first"], ["_last"]]);
     }
 }

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::holders::Side;
-use self::key::{Key, UNKNOWN, is_named, type_key};
+use self::key::{Key, UNKNOWN, are_all_named, is_named, type_key};
 use self::rules::{Amount, Field, Subject};
 pub use self::rules::{Rule, RuleError};
 use self::summary::Measures;
@@ -28,7 +28,7 @@ use crate::analysis::{StatBy, StatReport, TypeStat};
 use crate::base::missed::tried;
 use crate::base::store::caught;
 use crate::base::{Answer, Collector, Missing, Name, NoteKind, Notes, change, cut, growth, len64};
-use crate::clr::type_names::{Label, has_label};
+use crate::clr::type_names::Label;
 use crate::model::{Order, SortDirection, Sum};
 use crate::session::{Error, GraphSource, TypeFilter, TypePattern};
 
@@ -173,7 +173,7 @@ impl<'h> DumpTypes<'h> {
             Subject::Measure(name) => self.measures.is_least(name),
             Subject::Handles(_) | Subject::Types(_, Field::Retained) => false,
             // An object whose type has no name may be of the wanted type.
-            Subject::Types(..) => self.measures.is_least("objects") || !self.types().all(|t| is_named(t) && !has_label(&t.type_name)),
+            Subject::Types(..) => self.measures.is_least("objects") || !are_all_named(self.types()),
         };
         Ok(self.subject(rule)?.map(|number| Amount { number, is_least }))
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::key::is_named;
+use super::key::are_all_named;
 use super::trend::trend;
+use crate::analysis::dump::analyze::{NATIVE, bytes_of};
 use crate::analysis::dump::env::gc_with_properties;
 use crate::analysis::dump::memory_map::memory_of;
-use crate::analysis::{DiffMeasure, KnownNumbers, MemoryKind, MemoryListing, StatReport, TypeStat, known};
+use crate::analysis::{DiffMeasure, KnownNumbers, MemoryListing, StatReport, known};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
-use crate::clr::type_names::has_label;
 use crate::gc::HandleFilter;
 use crate::model::{FinalizerState, HandleKind, OomModel};
 use crate::session::{GraphSource, Runtime};
@@ -146,8 +146,7 @@ fn native(runtime: &Runtime, whole: bool, notes: &Collector) -> Option<u64> {
     if !identified || !whole && report.listing == MemoryListing::Captured {
         return None;
     }
-    let kinds = report.kinds.iter().filter(|k| matches!(k.kind, MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown));
-    let bytes = total(kinds.map(|k| k.accessible_bytes));
+    let bytes = bytes_of(&report, &NATIVE);
     (bytes > 0).then_some(bytes)
 }
 
@@ -158,8 +157,7 @@ fn tasks(types: &StatReport) -> Option<u64> {
         plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
     };
     let all = || types.types.iter().flatten();
-    let known = |t: &TypeStat| is_named(t) && !has_label(&t.type_name);
-    all().all(known).then(|| total(all().filter(|t| is_task(&t.type_name)).map(|t| t.count)))
+    are_all_named(all()).then(|| total(all().filter(|t| is_task(&t.type_name)).map(|t| t.count)))
 }
 
 /// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.

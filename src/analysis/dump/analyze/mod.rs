@@ -52,6 +52,7 @@ use crate::base::{Answer, Missing, Name};
 use crate::session::{Error, GraphSource, Runtime};
 pub(in crate::analysis) use answers::{Answers, Skip};
 pub(crate) use line::{command_line, shell_line};
+pub(in crate::analysis) use native::{NATIVE, bytes_of};
 
 /// The limits at which a problem becomes a finding.
 #[derive(Clone, Copy, Debug)]

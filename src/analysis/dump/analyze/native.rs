@@ -66,9 +66,9 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
 }
 
 /// The kinds that are native memory.
-pub(super) const NATIVE: [MemoryKind; 3] = [MemoryKind::Malloc, MemoryKind::Anonymous, MemoryKind::Unknown];
+pub(in crate::analysis) const NATIVE: [MemoryKind; 3] = [MemoryKind::Malloc, MemoryKind::Anonymous, MemoryKind::Unknown];
 
-pub(super) fn bytes_of(report: &MemoryReport, kinds: &[MemoryKind]) -> u64 {
+pub(in crate::analysis) fn bytes_of(report: &MemoryReport, kinds: &[MemoryKind]) -> u64 {
     total(report.kinds.iter().filter(|k| kinds.contains(&k.kind)).map(|k| k.accessible_bytes))
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::analysis::StacksQuery;
 use crate::analysis::each_stack;
 use crate::base::hash::{Map, Set};
-use crate::base::missed::{Missed, tried, watched};
+use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, AddrRange, Answer, Collector, Missing, PAGE, cut, glob, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
@@ -76,13 +76,16 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let runtime = runtime.ok();
     let mut list: Vec<ModuleModel> = Vec::new();
     let mut unidentified: Set<Addr> = Set::default();
+    // Failed reads of the loader's structures, by module.
+    let mut of_loader: Map<Addr, Missed> = Map::default();
     if let Some(runtime) = &runtime {
-        for (module, missed) in managed(runtime, &notes, |_, _| true)? {
+        for Described { model, of_image, of_loader: missed } in managed(runtime, &notes, |_, _| true)? {
             // Dump writers omit the headers and metadata of many images, so they are reported as missing only if the dump is truncated.
-            if dump.memory().is_cut() && (module.timestamp.is_none() || !missed.is_empty()) && module.kind == ModuleKind::Assembly {
-                unidentified.extend(module.base);
+            if dump.memory().is_cut() && (model.timestamp.is_none() || !of_image.is_empty()) && model.kind == ModuleKind::Assembly {
+                unidentified.extend(model.base);
             }
-            list.push(module);
+            of_loader.extend(model.module.map(|module| (module, missed)));
+            list.push(model);
         }
     }
     let managed: Vec<(Option<Addr>, Option<&str>)> = list.iter().map(|m| (m.base, m.path.as_deref())).collect();
@@ -102,6 +105,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
         let what = query.at.map_or_else(|| query.names.join(", "), |at| at.to_string());
         return Err(Error::Nothing(format!("no module matches {what}")).given(&notes.into_notes()));
     }
+    list.iter().filter_map(|m| of_loader.get(&m.module?)).for_each(Missed::tell);
     let mut unidentified = list.iter().filter_map(|m| m.base).filter(|base| unidentified.contains(base));
     if let Some(first) = unidentified.next() {
         let images = plural(len64(unidentified.count()).saturating_add(1), "image");
@@ -143,7 +147,7 @@ pub(in crate::analysis) fn module_count(dump: &Dump, runtime: Option<&Runtime>) 
 
 /// Returns the modules on the runtime's list that `wants` accepts, each with its failed reads; an empty list if the runtime does not describe
 /// modules.
-fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<(ModuleModel, Missed)>, Error> {
+fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<Described>, Error> {
     let has_loader = !runtime.descriptor().is_native_aot() && !runtime.descriptor().is_mono();
     let unread = |why: String| {
         if has_loader {
@@ -167,11 +171,11 @@ fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Ad
     let managed = Managed::new(runtime, names, &loader, &listed.modules);
     let wanted = listed.modules.iter().filter(|module| wants(&managed, **module));
     let described = |module: &Addr| {
-        let (model, missed) = managed.model(*module);
-        if model.name.is_none() {
-            missed.tell();
+        let module = managed.describe(*module);
+        if module.model.name.is_none() {
+            module.of_image.tell();
         }
-        (model, missed)
+        module
     };
     Ok(wanted.map(described).collect())
 }
@@ -184,7 +188,8 @@ pub(in crate::analysis) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<V
     let notes = runtime.begin();
     let list =
         if runtime.descriptor().is_native_aot() { Vec::new() } else { managed(runtime, &notes, |list, module| list.is_dynamic(module))? };
-    Ok(notes.finish(list.into_iter().map(|(module, _)| module).collect()))
+    list.iter().for_each(|module| module.of_loader.tell());
+    Ok(notes.finish(list.into_iter().map(|module| module.model).collect()))
 }
 
 /// Returns the images that are only partly in the dump, with the contents of their files. A file that does not match the dump is ignored.
@@ -214,6 +219,14 @@ pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
     out
 }
 
+/// A module on the runtime's list, with the failed reads of its description. Those of the loader's structures make an answer about the module partial,
+/// because every dump of a heap has these structures.
+struct Described {
+    model: ModuleModel,
+    of_image: Missed,
+    of_loader: Missed,
+}
+
 /// Describes the modules on the runtime's list.
 struct Managed<'r> {
     modules: &'r Modules,
@@ -223,7 +236,7 @@ struct Managed<'r> {
     /// System.Private.CoreLib.
     core: Option<Addr>,
     /// Its load context.
-    framework: OnceCell<Option<Addr>>,
+    framework: OnceCell<Kept<Option<Addr>>>,
 }
 
 impl<'r> Managed<'r> {
@@ -240,26 +253,28 @@ impl<'r> Managed<'r> {
 
     /// Returns the load context of CoreLib, which a list without modules does not need.
     fn framework(&self) -> Option<Addr> {
-        *self.framework.get_or_init(|| self.loader.load_context(self.core?))
+        *self.framework.get_or_init(|| Kept::of(|| self.loader.load_context(self.core?))).get()
     }
 
-    /// Describes a module, and returns the failed reads of its image. Those of the loader's structures are reported, because every dump of a heap has these.
-    fn model(&self, address: Addr) -> (ModuleModel, Missed) {
+    /// Describes a module.
+    fn describe(&self, address: Addr) -> Described {
         let dynamic = self.is_dynamic(address);
-        let (model, missed) = watched(|| self.described(address, dynamic));
-        let context = self.loader.load_context(address);
-        let of_the_loader = ModuleModel {
-            assembly: self.loader.assembly(address),
-            load_context: context,
-            default_context: context.and_then(|own| self.framework().map(|framework| own == framework)),
-            collectible: self.loader.is_collectible(address),
-            ..model
-        };
-        (of_the_loader, missed)
+        let (image, of_image) = watched(|| self.image(address, dynamic));
+        let (model, of_loader) = watched(|| {
+            let context = self.loader.load_context(address);
+            ModuleModel {
+                assembly: self.loader.assembly(address),
+                load_context: context,
+                default_context: context.and_then(|own| self.framework().map(|framework| own == framework)),
+                collectible: self.loader.is_collectible(address),
+                ..image
+            }
+        });
+        Described { model, of_image, of_loader }
     }
 
     /// Describes the image of a module.
-    fn described(&self, address: Addr, dynamic: bool) -> ModuleModel {
+    fn image(&self, address: Addr, dynamic: bool) -> ModuleModel {
         let module = self.modules.get(address);
         let extent = self.modules.extent(address);
         let base = self.modules.image_base(address);
@@ -414,13 +429,14 @@ mod tests {
 
     #[test]
     fn a_lost_word_of_the_loader_is_reported() {
-        let whole = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
-        let list = modules(&whole, &ModulesQuery::default()).unwrap().data.modules;
+        let whole = crate::open("dumps/corpus/net10-wks-inspect-heap.dmp.zst").unwrap();
+        let answer = modules(&whole, &ModulesQuery::default()).unwrap();
+        assert!(answer.complete());
+        let list = answer.data.modules;
         let runtime = whole.runtime().unwrap();
         let offset = |structure: &str, field: &str| runtime.descriptor().offset(structure, field).unwrap();
         let some: Vec<&ModuleModel> = list.iter().filter(|m| m.load_context.is_some()).collect();
-        // The bundled copy does not have these words of all modules.
-        assert!(!some.is_empty(), "{list:?}");
+        assert!(some.len() > 5, "{some:?}");
         for module in some.iter().take(4) {
             let at = module.module.unwrap();
             let image = runtime.memory().ptr(at.plus(offset("Module", "PEAssembly"))).unwrap();

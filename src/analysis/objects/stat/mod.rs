@@ -320,7 +320,6 @@ fn sums_by_part(
     (parts, coverage(heap.walker(), &walked.segments))
 }
 
-/// Counts the objects of a snapshot.
 /// Counts the live objects selected by `selection` by type, also if the graph has others.
 ///
 /// # Errors

@@ -425,28 +425,25 @@ mod tests {
     use super::*;
     use crate::clr::type_names::NameQuality;
 
+    fn frame(name: &str, module: &str, sp: Option<u64>) -> BlockedFrame {
+        let (declaring_type, module, quality) = (Addr::NULL, Some(module.to_string()), NameQuality::Exact);
+        let method = MethodName { name: name.into(), source: None, module, home: None, token: None, declaring_type, quality };
+        BlockedFrame { name: name.into(), method: Arc::new(method), desc: Addr::NULL, at: None, sp: sp.map(Addr) }
+    }
+
     /// Native frames may hold words of threads that have used the same stack before.
     #[test]
     fn what_a_thread_waits_for_is_in_the_frames_that_wait_and_in_that_of_their_caller() {
-        let frame = |name: &str, sp: u64| {
-            let (declaring_type, module) = (Addr::NULL, Some("System.Private.CoreLib.dll".to_string()));
-            let quality = NameQuality::Exact;
-            let method = MethodName { name: name.into(), source: None, module, home: None, token: None, declaring_type, quality };
-            BlockedFrame {
-                name: name.into(),
-                method: Arc::new(method),
-                desc: Addr::NULL,
-                at: None,
-                sp: Some(Addr(sp)).filter(|sp| !sp.is_null()),
-            }
-        };
-        let names =
-            [("System.Threading.WaitHandle.WaitOneCore()", 0), ("System.Threading.WaitHandle.WaitOne()", 0x200), ("Lab.Run()", 0x300)];
-        let mut frames: Vec<BlockedFrame> = names.into_iter().map(|(name, sp)| frame(name, sp)).collect();
+        let library = "System.Private.CoreLib.dll";
+        let mut frames = vec![
+            frame("System.Threading.WaitHandle.WaitOneCore()", library, None),
+            frame("System.Threading.WaitHandle.WaitOne()", library, Some(0x200)),
+            frame("Lab.Run()", "lab.dll", Some(0x300)),
+        ];
         let stack = AddrRange::new(Addr(0x100), Addr(0x1000));
         let of = |frames: &[BlockedFrame]| waiting_frames(frames, stack);
         assert_eq!(of(&frames), Some(AddrRange::new(Addr(0x200), Addr(0x1000))));
-        frames.push(frame("Lab.Main()", 0x400));
+        frames.push(frame("Lab.Main()", "lab.dll", Some(0x400)));
         assert_eq!(of(&frames), Some(AddrRange::new(Addr(0x200), Addr(0x400))));
         assert_eq!(of(&[]), None);
     }
@@ -454,12 +451,6 @@ mod tests {
     /// Frames of a thread in `Thread.Sleep` on .NET 11, after the JIT has inlined the P/Invoke.
     #[test]
     fn imports_of_the_library_wait_on_behalf_of_their_callers() {
-        let frame = |name: &str, module: &str| {
-            let (declaring_type, module) = (Addr::NULL, Some(module.to_string()));
-            let quality = NameQuality::Exact;
-            let method = MethodName { name: name.into(), source: None, module, home: None, token: None, declaring_type, quality };
-            BlockedFrame { name: name.into(), method: Arc::new(method), desc: Addr::NULL, at: None, sp: None }
-        };
         let library = "System.Private.CoreLib.dll";
         let frames = [
             ("Interop+Sys.LowLevelMonitor_Wait(IntPtr)", library),
@@ -467,12 +458,12 @@ mod tests {
             ("System.Threading.Thread.Sleep(Int32)", library),
             ("Lab.Program.Main()", "lab.dll"),
         ]
-        .map(|(name, module)| frame(name, module))
+        .map(|(name, module)| frame(name, module, None))
         .to_vec();
         assert_eq!(framed(&frames), Some(WaitKind::Sleep));
         assert_eq!(own(&frames).unwrap().name, "Lab.Program.Main()");
         // A class of the program may have the same name.
-        assert!(!frame("Interop+Native.Wait()", "lab.dll").is_of_waits());
+        assert!(!frame("Interop+Native.Wait()", "lab.dll", None).is_of_waits());
     }
 
     #[test]
