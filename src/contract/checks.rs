@@ -89,10 +89,9 @@ fn method_table(
     let result = || {
         let mt = well_known(descriptor, memory, global)?;
         // In NativeAOT the flags field is different, but this flag has the same bit.
-        let flags_at =
-            MethodTable::MTFlags.offset(descriptor).or_else(|_| MethodTable::Flags.offset(descriptor)).map_err(|e| e.to_string())?;
-        let base_at = MethodTable::BaseSize.offset(descriptor).map_err(|e| e.to_string())?;
-        let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
+        let flags = MethodTable::MTFlags.bind(descriptor).or_else(|_| MethodTable::Flags.bind(descriptor)).map_err(|e| e.to_string())?;
+        let base = MethodTable::BaseSize.bind(descriptor).map_err(|e| e.to_string())?;
+        let (Ok(flags), Ok(base)) = (flags.read(memory, mt), base.read(memory, mt)) else {
             return Err(format!("{global} points to {mt}, which is not in the dump"));
         };
         let has = component_size(flags);
@@ -118,11 +117,11 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
     let result = || {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
-        let link_at = Thread::LinkNext.offset(descriptor).map_err(|e| e.to_string())?;
+        let of_thread = Thread::LinkNext.bind(descriptor).map_err(|e| e.to_string())?;
         // The descriptor of a NativeAOT program has no managed thread ids. The address of a thread serves as its id.
         let id = if descriptor.is_native_aot() { None } else { Some(bind!(descriptor, Thread { Id }).map_err(|e| e.to_string())?) };
         let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
-        let links = ThreadLinks::of(descriptor, memory, link, link_at);
+        let links = ThreadLinks::of(descriptor, memory, link, of_thread);
         let mut ids = BTreeSet::new();
         while !link.is_null() {
             let thread = links.thread(link).ok_or("the thread list links to the null page")?;

@@ -110,10 +110,10 @@ impl Threads {
 
     /// Adds notes about impossible allocation contexts of `threads`.
     pub(crate) fn note_contexts(&self, threads: &[Thread], notes: &Collector) {
-        let Some((ContextPlace::Net9 { locals, .. }, _)) = &self.context else { return };
+        let Some((ContextPlace::Locals { pointer: Some(locals), .. }, _)) = &self.context else { return };
         let mut owners: Map<Addr, Addr> = Map::default();
         for thread in threads {
-            let at = thread.address.plus(*locals);
+            let at = locals.place(thread.address);
             let Ok(locals) = tried(|| self.memory.ptr(at)) else { continue };
             let other = if locals.is_null() { thread.address } else { *owners.entry(locals).or_insert(thread.address) };
             if locals.is_null() && thread.runs() {
