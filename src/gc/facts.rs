@@ -116,7 +116,7 @@ impl Facts {
                 format!("GC identifiers {text:?} name neither workstation nor server; assuming workstation"),
             );
         }
-        let regions = is("regions") || (!is("segments") && data::Generation::AllocationStart.offset(d).is_err());
+        let regions = is("regions") || (!is("segments") && !data::Generation::AllocationStart.is_in(d));
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);
