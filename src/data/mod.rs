@@ -90,8 +90,14 @@ pub(crate) trait Structure: Sized {
     /// Number of bytes that the structure has at least: its size or, without a size, the end of a pointer (of `pointer_bytes`) at the last field of
     /// the descriptor; 1 if the descriptor does not have the structure.
     fn extent(descriptor: &Descriptor, pointer_bytes: u64) -> u64 {
-        let last = || descriptor.type_info(Self::NAME).ok()?.fields.values().map(|field| field.offset).max()?.checked_add(pointer_bytes);
+        let last = || Self::last_field(descriptor)?.checked_add(pointer_bytes);
         Self::size(descriptor).ok().or_else(last).unwrap_or(1).max(1)
+    }
+
+    /// Offset in bytes of the last field in the descriptor, which may have fields that [`Structure::FIELDS`] does not list; `None` if the descriptor
+    /// does not have the structure.
+    fn last_field(descriptor: &Descriptor) -> Option<u64> {
+        descriptor.type_info(Self::NAME).ok()?.fields.values().map(|field| field.offset).max()
     }
 }
 
