@@ -13,7 +13,7 @@ use crate::base::{Addr, Budget, Limits, NoteKind, Notes};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{
     AppDomain, ArrayListBase, ArrayListBlock, Assembly, Bound, DomainAssembly, EETypeHashTable, Inline, LoaderAllocator, Module,
-    ModuleLookupMap, Offset, PEAssembly, bind,
+    ModuleLookupMap, Offset, PEAssembly, bind, globals,
 };
 use crate::memory::Memory;
 
@@ -63,7 +63,7 @@ impl Assemblies {
             Err(_) => (AppDomain::DomainAssemblyList.bind(d).ok()?, Some(DomainAssembly::Assembly.bind(d).ok()?)),
         };
         Some(Assemblies {
-            domain: d.pointer("AppDomain").ok()?,
+            domain: globals::AppDomain.of(d).ok()?,
             list,
             layout: bind!(d, ArrayListBase { Count, FirstBlock }).ok()?,
             block: bind!(d, ArrayListBlock { Next, Size, ArrayStart }).ok()?,

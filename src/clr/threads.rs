@@ -12,6 +12,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, Missing, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::globals::{self, Global};
 use crate::data::{self, Bound, Inline, Offset, bind};
 use crate::memory::Memory;
 use checks::Ids;
@@ -268,8 +269,8 @@ pub struct Threads {
 
 /// The bounds of the heap, from the runtime's variables; `None` if the dump or the descriptor does not have them.
 fn bounds(memory: &Memory, d: &Descriptor) -> Option<AddrRange> {
-    let bound = |name| memory.ptr(d.pointer(name).ok()?).ok();
-    Some(AddrRange::new(bound("GCLowestAddress")?, bound("GCHighestAddress")?)).filter(|heap| heap.start < heap.end)
+    let bound = |global: Global<Addr>| memory.ptr(global.of(d).ok()?).ok();
+    Some(AddrRange::new(bound(globals::GCLowestAddress)?, bound(globals::GCHighestAddress)?)).filter(|heap| heap.start < heap.end)
 }
 
 impl Threads {
@@ -300,7 +301,7 @@ impl Threads {
             context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
             exception: bind!(&d, Exception { ThrownObject, PreviousNestedInfo? }).ok(),
             statics: statics.ok().map(|s| (s, bind!(&d, Inlined { Statics, Next }).ok())),
-            store_at: d.pointer("ThreadStore")?,
+            store_at: globals::ThreadStore.of(&d)?,
             descriptor: Arc::clone(descriptor),
             heap: bounds(memory, descriptor),
             finalizer_at: d.pointer("FinalizerThread").ok(),

@@ -6,7 +6,7 @@
 use super::Descriptor;
 use crate::base::Addr;
 use crate::base::missed::tried;
-use crate::data::{IdDispenser, Offset, Thread, ThreadStore, bind};
+use crate::data::{IdDispenser, Offset, Thread, ThreadStore, bind, globals};
 use crate::memory::Memory;
 
 /// Maximum number of threads that are counted to determine the kind of links.
@@ -54,7 +54,7 @@ impl ThreadLinks {
 
     /// Whether the list that begins with `first` has as many threads as the store counts; `None` if the dump does not have the count.
     fn is_as_long_as_counted(self, d: &Descriptor, memory: &Memory, first: Addr) -> Option<bool> {
-        let store = memory.ptr(d.pointer("ThreadStore").ok()?).ok()?;
+        let store = memory.ptr(globals::ThreadStore.of(d).ok()?).ok()?;
         let counted = bind!(d, ThreadStore { ThreadCount }).ok()?.get(memory, store, ThreadStore::ThreadCount)?;
         let mut value = first;
         for _ in 0..counted.min(MOST_COUNTED) {
@@ -83,7 +83,7 @@ impl ThreadLinks {
 
 /// Whether the runtime's table of ids has `thread` under its id; `None` if the table is missing from the dump or the descriptor.
 fn has_its_id(d: &Descriptor, memory: &Memory, thread: Addr) -> Option<bool> {
-    let dispenser = memory.ptr(d.pointer("ThinlockThreadIdDispenser").ok()?).ok()?;
+    let dispenser = memory.ptr(globals::ThinlockThreadIdDispenser.of(d).ok()?).ok()?;
     let table = bind!(d, IdDispenser { IdToThread }).ok()?.get(memory, dispenser, IdDispenser::IdToThread)?;
     let id = bind!(d, Thread { Id }).ok()?.get(memory, thread, Thread::Id)?;
     let entry = memory.ptr(table.element(u64::from(id), memory.ptr_bytes())).ok()?;

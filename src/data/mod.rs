@@ -17,6 +17,7 @@
 mod code;
 mod frames;
 mod gc;
+pub(crate) mod globals;
 mod interop;
 mod loader;
 mod methods;

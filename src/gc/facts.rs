@@ -3,7 +3,7 @@
 use super::HeapId;
 use crate::base::{Addr, Collector, Limits, Missing, NoteKind};
 use crate::contract::{ContractError, Descriptor};
-use crate::data;
+use crate::data::{self, globals};
 use crate::memory::Memory;
 use crate::model::{GcPhase, GcState};
 
@@ -145,8 +145,8 @@ impl Facts {
             // Published only by builds with background collection.
             state: through("CurrentGCState").filter(|_| background).and_then(|a| memory.u32(a).ok()).map(u64::from),
             adaptation_mode: through("DynamicAdaptationMode").filter(|_| is("dynamic_heap")).and_then(|a| memory.i32(a).ok()),
-            lowest: through("GCLowestAddress").and_then(|a| memory.ptr(a).ok()),
-            highest: through("GCHighestAddress").and_then(|a| memory.ptr(a).ok()),
+            lowest: through(globals::GCLowestAddress.name()).and_then(|a| memory.ptr(a).ok()),
+            highest: through(globals::GCHighestAddress.name()).and_then(|a| memory.ptr(a).ok()),
             identifiers,
         };
         if server {

@@ -9,7 +9,7 @@ use super::cards::LARGEST_HEADER;
 use super::fields::card_table_info;
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
-use crate::data::{CardTableInfo, GCHeap, Offset, RegionFreeList, Structure};
+use crate::data::{CardTableInfo, GCHeap, Offset, RegionFreeList, Structure, globals};
 use crate::model::{RegionFields, RegionListModel, RegionModel, RegionSize};
 
 /// Size classes of free regions, in list order (`free_region_kind`, gcpriv.h).
@@ -102,9 +102,9 @@ impl Reading<'_> {
     /// Adds the card tables and the structures allocated with them. `NextCardTable` points just *past* the header of the next region.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
         let Ok(info) = card_table_info(&self.descriptor) else { return };
-        let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
+        let Some(start) = globals::BookkeepingStart.of(&self.descriptor).ok().filter(|a| !a.is_null()) else { return };
         let Some(mut at) = self.needed("GC bookkeeping", self.memory.ptr(start)) else { return };
-        let info_bytes = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
+        let info_bytes = globals::CardTableInfoSize.of(&self.descriptor).unwrap_or(0);
         let mut seen = HashSet::new();
         while !at.is_null() {
             if !seen.insert(at) || seen.len() > self.limits.bookkeeping_regions {
