@@ -492,3 +492,32 @@ macro_rules! bind {
     };
 }
 pub(crate) use bind;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Shape;
+    use crate::memory::tests::memory_of;
+
+    #[test]
+    fn a_bound_field_is_placed_and_read() {
+        let mut d = Descriptor::default();
+        assert!(Thread::LinkNext.bind(&d).is_err() && !Thread::LinkNext.is_in(&d));
+        d.set_field("Thread", "LinkNext", 16, 0);
+        let next = Thread::LinkNext.bind(&d).unwrap();
+        assert_eq!((next.bytes(), next.place(Addr(0x1000))), (16, Addr(0x1010)));
+        assert_eq!((next.owner(Addr(0x1010)), next.owner(Addr(15))), (Some(Addr(0x1000)), None));
+        let bytes = [0u64, 0, 0x1010].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let memory = memory_of(bytes, &[(0x1000, 24, 0)], Shape::LE64);
+        assert_eq!((next.read(&memory, Addr(0x1000)), next.get(&memory, Addr(0x1008))), (Ok(Addr(0x1010)), None));
+    }
+
+    #[test]
+    fn the_extent_of_a_structure_ends_after_its_last_known_field() {
+        let mut d = Descriptor::default();
+        assert_eq!((Thread::extent(&d, 8), Thread::last_field(&d)), (1, None));
+        d.set_field("Thread", "OSId", 40, 0);
+        d.set_field("Thread", "NotRead", 96, 0);
+        assert_eq!((Thread::extent(&d, 8), Thread::extent(&d, 4)), (104, 100));
+    }
+}
