@@ -124,7 +124,7 @@ pub use threads::stacks::{
 };
 pub(crate) use threads::stacks::{FailFast, Recursion, each_stack, fail_fast, folded_stacks, frame_label, recursion, repeated_frames};
 pub use tools::page::{Icicle, IcicleBox, LackingPart, PageQuery, PageReport, PageSuspect, PageType, PageTypes, TypesRest, page};
-pub(crate) use trust::trim::Trim;
+pub(crate) use trust::trim::{Contents, Trim};
 #[doc(hidden)]
 pub use trust::trim::{Reads, Surveys};
 pub use trust::trim::{RedactionModel, TrimKind, TrimPart, TrimReport};

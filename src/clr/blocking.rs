@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
-use crate::data::{Bound, DebugBlockingItem as Item, SyncBlock, Thread, WaitEventLink, bind};
+use crate::data::{Bound, DebugBlockingItem as Item, Offset, SyncBlock, Thread, WaitEventLink, bind};
 use crate::memory::Memory;
 
 /// Maximum number of threads in the queue of a sync block.
@@ -30,11 +30,13 @@ pub(crate) struct BlockingItem {
 #[derive(Debug)]
 pub(crate) struct Blocking {
     memory: Arc<Memory>,
-    offset: Option<u64>,
-    /// Whether the offset of the items comes from the descriptor. Otherwise it is a guess.
+    /// The pointer to the item in a thread.
+    slot: Option<Offset<Thread, Addr>>,
+    /// Whether its offset comes from the descriptor. Otherwise it is a guess.
     placed: bool,
     item: Option<Bound<Item>>,
-    queue: Option<(Bound<SyncBlock>, Bound<WaitEventLink>)>,
+    /// The queue of a sync block, and the thread and the link of its items.
+    queue: Option<(Offset<SyncBlock, Addr>, Offset<WaitEventLink, Addr>, Offset<WaitEventLink, Addr>)>,
 }
 
 /// Value of an infinite timeout.
@@ -48,15 +50,16 @@ const SEARCHED: u64 = 0x800;
 impl Blocking {
     /// Binds to a runtime. Structures that the descriptor does not have are not read.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
-        let offset = Thread::DebugBlockingItem.offset(d).ok();
-        let queue = bind!(d, SyncBlock { WaitQueue }).ok();
-        let link = bind!(d, WaitEventLink { Thread, Link }).ok();
+        let slot = Thread::DebugBlockingItem.bind(d).ok();
+        let queue = SyncBlock::WaitQueue.bind(d).ok();
+        let item = || Some((WaitEventLink::Thread.bind(d).ok()?, WaitEventLink::Link.bind(d).ok()?));
+        let queue = item().and_then(|(thread, link)| Some((queue?, thread, link)));
         Blocking {
             memory: Arc::clone(memory),
-            offset,
-            placed: offset.is_some(),
+            slot,
+            placed: slot.is_some(),
             item: bind!(d, Item { Lock, AppDomain, Kind, Timeout }).ok(),
-            queue: queue.zip(link),
+            queue,
         }
     }
 
@@ -74,17 +77,18 @@ impl Blocking {
     /// (address, stack). The word must point to an item in at least two threads, and any other word in less than half as many threads.
     pub(crate) fn find(&mut self, threads: &[(Addr, AddrRange)], is_block: impl Fn(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
-        let hits = |offset: u64| threads.iter().filter(|(t, stack)| self.read(t.plus(offset), *stack, &is_block).is_some()).count();
+        let reads = |slot: Offset<Thread, Addr>, thread: Addr, stack: AddrRange| self.read(slot.place(thread), stack, &is_block).is_some();
+        let hits = |offset: u64| threads.iter().filter(|(t, stack)| reads(Offset::found(offset), *t, *stack)).count();
         let offsets = (0..SEARCHED.checked_div(word).unwrap_or(0)).map(|i| i.saturating_mul(word));
         let mut best: Vec<(usize, u64)> = offsets.map(|o| (hits(o), o)).filter(|(n, _)| *n > 0).collect();
         best.sort_unstable_by(|a, b| b.cmp(a));
         let unrivalled = |most: usize| best.get(1).is_none_or(|(next, _)| next.saturating_mul(2) < most);
-        self.offset = best.first().filter(|(most, _)| *most > 1 && unrivalled(*most)).map(|(_, offset)| *offset);
+        self.slot = best.first().filter(|(most, _)| *most > 1 && unrivalled(*most)).map(|(_, offset)| Offset::found(*offset));
     }
 
     /// The item of the `Thread` at `thread`, whose used stack is `stack`. `None` if the thread is not blocked in a monitor.
     pub(crate) fn item(&self, thread: Addr, stack: AddrRange, is_block: impl Fn(Addr) -> bool) -> Option<BlockingItem> {
-        let slot = thread.plus(self.offset?);
+        let slot = self.slot?.place(thread);
         let item = self.read(slot, stack, &is_block);
         let noted = || self.memory.ptr(slot).ok().filter(|at| !at.is_null());
         if item.is_none()
@@ -117,15 +121,14 @@ impl Blocking {
     /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is corrupt, not
     /// described, or longer than `afford` allows. `afford` limits the total length, because the sync blocks of a forged dump may share a list.
     pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
-        let (of_block, of_link) = self.queue.as_ref()?;
-        let mut link = of_block.get(&self.memory, block, SyncBlock::WaitQueue)?;
+        let (block_queue, thread, next) = self.queue?;
+        let mut link = block_queue.get(&self.memory, block)?;
         let (mut out, mut seen) = (Vec::new(), HashSet::new());
         while !link.is_null() {
             if !afford(1) || !seen.insert(link) || out.len() >= MAX_QUEUED {
                 return None;
             }
-            let event = link.minus(of_link.offset(WaitEventLink::Link)?)?;
-            out.push(of_link.get(&self.memory, event, WaitEventLink::Thread)?);
+            out.push(thread.get(&self.memory, next.owner(link)?)?);
             link = self.memory.ptr(link).ok()?;
         }
         Some(out)

@@ -13,7 +13,7 @@ use crate::base::Addr;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{
     AppDomain, Bound, CallCountingInfo, CallCountingManager, EEConfig, Field, LoaderAllocator, MethodDesc, MethodDescCodeData,
-    MethodDescVersioningState, Module, NativeCodeVersion, NativeCodeVersionNode, SHash, bind,
+    MethodDescVersioningState, Module, NativeCodeVersion, NativeCodeVersionNode, SHash, bind, globals,
 };
 use crate::memory::{Memory, ReadError};
 use crate::model::CodeTier;
@@ -91,7 +91,7 @@ impl CodeVersions {
             Some(States::OfMethod(bind!(d, MethodDescCodeData { VersioningState, OptimizationTier? }).ok()?))
         };
         let of_domain = || {
-            let variable = d.pointer("AppDomain").ok()?;
+            let variable = globals::AppDomain.of(d).ok()?;
             Some(States::OfDomain { variable, domain: bind!(d, AppDomain { MethodDescVersioningStates }).ok()? })
         };
         let counting = || {

@@ -14,7 +14,7 @@ use crate::base::hash::Map;
 use crate::base::missed::{Kept, contradiction, tried};
 use crate::base::{Addr, len64};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{self, Bound, Exception as Layout, StackTraceArrayHeader, StackTraceElement, Structure, bind};
+use crate::data::{self, Bound, Exception as Layout, StackTraceArrayHeader, StackTraceElement, Structure, bind, globals};
 use crate::memory::Memory;
 
 /// Maximum number of frames per exception. A stack overflow has some ten thousand frames.
@@ -113,7 +113,7 @@ impl Exceptions {
         let header = bind!(d, StackTraceArrayHeader { Size });
         let element = bind!(d, StackTraceElement { IP, SP?, MethodDesc, Flags? });
         let base =
-            d.pointer("ExceptionMethodTable").ok().and_then(|at| Some((memory.ptr(at).ok()?, at))).filter(|(base, _)| !base.is_null());
+            globals::ExceptionMethodTable.of(d).ok().and_then(|at| Some((memory.ptr(at).ok()?, at))).filter(|(base, _)| !base.is_null());
         Ok(Exceptions {
             memory: Arc::clone(memory),
             exception: bind!(d, Layout {

@@ -100,7 +100,7 @@ pub struct Headers {
 /// [`ContractError`] if the descriptor does not have the offset of the header word.
 pub(crate) fn header_distance(d: &Descriptor) -> Result<u64, ContractError> {
     let published = d.number("SyncBlockValueToObjectOffset");
-    let described = || ObjectHeader::size(d).ok()?.checked_sub(ObjectHeader::SyncBlockValue.offset(d).ok()?);
+    let described = || ObjectHeader::size(d).ok()?.checked_sub(ObjectHeader::SyncBlockValue.bind(d).ok()?.bytes());
     published.or_else(|e| described().ok_or(e))
 }
 
@@ -153,10 +153,10 @@ impl Headers {
 
     /// The handles from sync blocks to their locks (.NET 11).
     pub(crate) fn lock_handles(&self, notes: &Collector) -> Vec<Addr> {
-        let lock = self.table.as_ref().and_then(|table| table.block.as_ref()?.offset(SyncBlock::Lock));
-        let blocks = lock.and_then(|offset| Some((offset, self.sync_blocks(notes)?)));
-        let handle = |offset: u64, block: &SyncBlockModel| self.memory.link(block.address?.plus(offset));
-        blocks.into_iter().flat_map(|(offset, blocks)| blocks.into_iter().filter_map(move |b| handle(offset, &b))).collect()
+        let layout = self.table.as_ref().and_then(|table| table.block.as_ref()).filter(|block| block.has(SyncBlock::Lock));
+        let blocks = layout.and_then(|layout| Some((layout, self.sync_blocks(notes)?)));
+        let handle = |layout: &Bound<SyncBlock>, block: &SyncBlockModel| layout.link(&self.memory, block.address?, SyncBlock::Lock);
+        blocks.into_iter().flat_map(|(layout, blocks)| blocks.into_iter().filter_map(move |b| handle(layout, &b))).collect()
     }
 
     /// Disables consistency checks if `moving`: while a collection moves objects, contradictions prove nothing.

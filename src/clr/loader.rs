@@ -12,8 +12,8 @@ use crate::base::missed::{may_be_mapped, tried};
 use crate::base::{Addr, Budget, Limits, NoteKind, Notes};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{
-    AppDomain, ArrayListBase, ArrayListBlock, Assembly, Bound, DomainAssembly, EETypeHashTable, LoaderAllocator, Module, ModuleLookupMap,
-    PEAssembly, bind,
+    AppDomain, ArrayListBase, ArrayListBlock, Assembly, Bound, DomainAssembly, EETypeHashTable, Inline, LoaderAllocator, Module,
+    ModuleLookupMap, Offset, PEAssembly, bind, globals,
 };
 use crate::memory::Memory;
 
@@ -45,31 +45,31 @@ const ENTRY_FLAG: u64 = 1;
 #[derive(Clone, Debug)]
 struct Assemblies {
     domain: Addr,
-    list: u64,
+    list: Offset<AppDomain, Inline>,
     layout: Bound<ArrayListBase>,
     block: Bound<ArrayListBlock>,
-    /// Offset of the assembly in an item; `None` if the item is the assembly itself.
-    item: Option<u64>,
-    module: u64,
-    /// Offset of the assembly in a module.
-    back: Option<u64>,
+    /// The assembly of an item; `None` if the item is the assembly itself.
+    item: Option<Offset<DomainAssembly, Addr>>,
+    module: Offset<Assembly, Addr>,
+    /// The assembly of a module.
+    back: Option<Offset<Module, Addr>>,
 }
 
 impl Assemblies {
     fn bind(d: &Descriptor) -> Option<Assemblies> {
         // The name of the field shows the kind of items: .NET 11 renamed the field when it changed the items.
-        let (list, item) = match AppDomain::AssemblyList.offset(d) {
+        let (list, item) = match AppDomain::AssemblyList.bind(d) {
             Ok(list) => (list, None),
-            Err(_) => (AppDomain::DomainAssemblyList.offset(d).ok()?, Some(DomainAssembly::Assembly.offset(d).ok()?)),
+            Err(_) => (AppDomain::DomainAssemblyList.bind(d).ok()?, Some(DomainAssembly::Assembly.bind(d).ok()?)),
         };
         Some(Assemblies {
-            domain: d.pointer("AppDomain").ok()?,
+            domain: globals::AppDomain.of(d).ok()?,
             list,
             layout: bind!(d, ArrayListBase { Count, FirstBlock }).ok()?,
             block: bind!(d, ArrayListBlock { Next, Size, ArrayStart }).ok()?,
             item,
-            module: Assembly::Module.offset(d).ok()?,
-            back: Module::Assembly.offset(d).ok(),
+            module: Assembly::Module.bind(d).ok()?,
+            back: Module::Assembly.bind(d).ok(),
         })
     }
 }
@@ -187,7 +187,7 @@ impl Loader {
     /// Reads the list. Returns whether it is complete; `None` if it ends early.
     fn list(&self, out: &mut Listed) -> Option<bool> {
         let a = self.assemblies.as_ref()?;
-        let list = self.needed(a.domain, "there is no application domain")?.plus(a.list);
+        let list = a.list.place(self.needed(a.domain, "there is no application domain")?);
         let count = usize::try_from(a.layout.get(&self.memory, list, ArrayListBase::Count)?).ok()?;
         let mut left = count.min(self.most_modules);
         let mut whole = left == count;
@@ -255,13 +255,13 @@ impl Loader {
     /// The assembly of an item; null while the assembly is being loaded (.NET 8) and has no types yet.
     fn assembly_of(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let item = self.pointer(item)?;
-        a.item.map_or(Some(item), |offset| self.memory.link_or_null(item.plus(offset)))
+        a.item.map_or(Some(item), |assembly| assembly.link_or_null(&self.memory, item))
     }
 
     fn module_of(&self, a: &Assemblies, assembly: Addr) -> Option<Addr> {
-        let module = self.needed(assembly.plus(a.module), WITHOUT_MODULE)?;
+        let module = self.needed(a.module.place(assembly), WITHOUT_MODULE)?;
         // If the dump has the pointer from the module back to its assembly, the pointer is checked.
-        let back = a.back.and_then(|back| tried(|| self.memory.ptr(module.plus(back)).ok()));
+        let back = a.back.and_then(|back| tried(|| back.get(&self.memory, module)));
         if back.is_some_and(|back| back != assembly) {
             self.fault(NoteKind::Invalid, module, "a module does not belong to the assembly that points to it");
             return None;
@@ -273,11 +273,11 @@ impl Loader {
     fn led_to(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let follow = |at: Addr| self.memory.ptr(at).ok().filter(|to| !to.is_null());
         let assembly = follow(match a.item {
-            Some(offset) => follow(item)?.plus(offset),
+            Some(assembly) => assembly.place(follow(item)?),
             None => item,
         })?;
-        let module = follow(assembly.plus(a.module))?;
-        (follow(module.plus(a.back?))? == assembly).then_some(module)
+        let module = follow(a.module.place(assembly))?;
+        (follow(a.back?.place(module))? == assembly).then_some(module)
     }
 
     /// Method table of row `rid` of TypeDef, if the type is loaded.
@@ -402,14 +402,14 @@ impl Loader {
             if !may_be_mapped(address) {
                 return Some(false);
             }
-            let assembly = self.memory.ptr(address.plus(back)).ok()?;
-            Some(may_be_mapped(assembly) && self.memory.ptr(assembly.plus(a.module)).ok()? == address)
+            let assembly = back.get(&self.memory, address)?;
+            Some(may_be_mapped(assembly) && a.module.get(&self.memory, assembly)? == address)
         })
     }
 
     /// The `Assembly` of a module.
     pub(crate) fn assembly(&self, module: Addr) -> Option<Addr> {
-        self.pointer(module.plus(self.assemblies.as_ref()?.back?))
+        self.assemblies.as_ref()?.back?.link(&self.memory, module)
     }
 
     /// Whether the module can be unloaded; `None` if the descriptor or the dump does not have the data.

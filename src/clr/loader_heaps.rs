@@ -11,7 +11,7 @@ use crate::base::hash::Set;
 use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Answer, Collector, Missing, NoteKind, NoteReason, PAGE};
 use crate::contract::Descriptor;
-use crate::data::{Bound, Field, LoaderAllocator, LoaderHeap, LoaderHeapBlock, Module, VirtualCallStubManager, bind};
+use crate::data::{Bound, Field, LoaderAllocator, LoaderHeap, LoaderHeapBlock, Module, VirtualCallStubManager, bind, globals};
 use crate::memory::Memory;
 use crate::model::LoaderHeapKind;
 
@@ -56,7 +56,7 @@ impl LoaderHeaps {
             manager: bind!(d, VirtualCallStubManager { IndcellHeap?, CacheEntryHeap? }).ok()?,
             heap: bind!(d, LoaderHeap { FirstBlock }).ok()?,
             block: bind!(d, LoaderHeapBlock { Next, VirtualAddress, VirtualSize }).ok()?,
-            known: ["ObjectMethodTable", "StringMethodTable"].iter().filter_map(|name| d.pointer(name).ok()).collect(),
+            known: [globals::ObjectMethodTable, globals::StringMethodTable].iter().filter_map(|global| global.of(d).ok()).collect(),
         })
     }
 

@@ -11,7 +11,7 @@ use super::methods::Methods;
 use super::type_names::TypeNames;
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, EEClass, MethodDesc, MethodDescChunk, MethodTable, Structure, bind};
+use crate::data::{Bound, EEClass, MethodDesc, MethodDescChunk, MethodTable, Structure, bind, globals};
 use crate::memory::{Memory, ReadError};
 
 /// Maximum number of chunks of a type. A chunk has up to 255 methods, a type up to 65,535.
@@ -67,7 +67,7 @@ impl MethodLists {
             chunk: bind!(d, MethodDescChunk { Next, Size, Count })?,
             chunk_bytes: MethodDescChunk::size(d)?,
             desc: bind!(d, MethodDesc { ChunkIndex, Slot, CodeData? })?,
-            alignment: d.number("MethodDescAlignment")?,
+            alignment: globals::MethodDescAlignment.of(d)?,
             table: bind!(d, MethodTable { NumVirtuals? })?,
             table_bytes: MethodTable::size(d).ok(),
         })

@@ -19,7 +19,9 @@ use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
 use crate::base::{Addr, Limits, Name, Token, TokenTable};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, DynamicMethodDesc, InstantiatedMethodDesc, MethodDesc, MethodDescChunk, StoredSigMethodDesc, Structure, bind};
+use crate::data::{
+    Bound, DynamicMethodDesc, InstantiatedMethodDesc, MethodDesc, MethodDescChunk, StoredSigMethodDesc, Structure, bind, globals,
+};
 use crate::memory::Memory;
 
 // Bits of `MethodDesc.Flags`.
@@ -128,7 +130,7 @@ impl Methods {
             desc: bind!(d, MethodDesc { ChunkIndex, Flags, Flags3AndTokenRemainder })?,
             chunk: bind!(d, MethodDescChunk { MethodTable, Size?, FlagsAndTokenRange })?,
             chunk_bytes: MethodDescChunk::size(d)?,
-            alignment: d.number("MethodDescAlignment")?,
+            alignment: globals::MethodDescAlignment.of(d)?,
             remainder_bits: u32::try_from(d.number("MethodDescTokenRemainderBitCount")?).unwrap_or(0).min(16),
             instantiated: bind!(d, InstantiatedMethodDesc { PerInstInfo, Flags2, NumGenericArgs }).ok(),
             stored: bind!(d, StoredSigMethodDesc { Sig, cSig }).ok(),

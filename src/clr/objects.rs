@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{Array, Structure};
+use crate::data::{Array, Offset, Structure};
 use crate::memory::Memory;
 
 /// Reader of the fixed parts of objects.
@@ -15,8 +15,8 @@ pub struct Objects {
     memory: Arc<Memory>,
     /// The low bits of an object's first word, which are not part of the method table's address.
     unmask: u64,
-    /// Offset of the length in an array or a string.
-    array_length: Option<u64>,
+    /// The length of an array or a string.
+    array_length: Option<Offset<Array, u32>>,
     array_bytes: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Objects {
         Ok(Objects {
             memory: Arc::clone(memory),
             unmask: d.number("ObjectToMethodTableUnmask").unwrap_or_else(|_| memory.ptr_bytes().saturating_sub(1)),
-            array_length: Array::m_NumComponents.offset(d).ok(),
+            array_length: Array::m_NumComponents.bind(d).ok(),
             array_bytes: Array::size(d).ok(),
         })
     }
@@ -55,7 +55,7 @@ impl Objects {
 
     /// Number of elements of the array at `array`. If `array` is a string, its number of characters.
     pub fn component_count(&self, array: Addr) -> Option<u32> {
-        self.memory.u32(array.plus(self.array_length?)).ok()
+        self.array_length?.get(&self.memory, array)
     }
 
     /// Size of the fixed part of an array in bytes. The bounds of a multidimensional array, or the elements, follow.

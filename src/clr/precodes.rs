@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{FixupPrecodeData, PlatformMetadata, PrecodeMachineDescriptor, StubPrecodeData, bind};
+use crate::data::{FixupPrecodeData, Offset, PlatformMetadata, PrecodeMachineDescriptor, StubPrecodeData, bind};
 use crate::memory::Memory;
 
 /// Page sizes of processors.
@@ -18,8 +18,8 @@ pub(crate) struct Precodes {
     memory: Arc<Memory>,
     /// Distance from the code of a stub to its data.
     page: u64,
-    fixup: u64,
-    stub: u64,
+    fixup: Offset<FixupPrecodeData, Addr>,
+    stub: Offset<StubPrecodeData, Addr>,
 }
 
 impl Precodes {
@@ -32,7 +32,7 @@ impl Precodes {
     /// [`ContractError`] if the advertised version of the contract is not supported, or a layout or the size of stub pages is missing.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Precodes, ContractError> {
         Self::CONTRACT.permit(d)?;
-        let (fixup, stub) = (FixupPrecodeData::MethodDesc.offset(d)?, StubPrecodeData::MethodDesc.offset(d)?);
+        let (fixup, stub) = (FixupPrecodeData::MethodDesc.bind(d)?, StubPrecodeData::MethodDesc.bind(d)?);
         let page = match published(memory, d) {
             Some(page) => page,
             None => d.number("StubCodePageSize")?,
@@ -49,8 +49,8 @@ impl Precodes {
     /// recognizes a method shows the kind, because the other words of a fixup precode are code addresses.
     pub(crate) fn method(&self, entry: Addr, is_method: impl Fn(Addr) -> bool) -> Option<Addr> {
         let data = entry.plus(self.page);
-        let candidate = |offset: u64| self.memory.ptr(data.plus(offset)).ok().filter(|method| is_method(*method));
-        candidate(self.fixup).or_else(|| candidate(self.stub))
+        let method = |candidate: Option<Addr>| candidate.filter(|method| is_method(*method));
+        method(self.fixup.get(&self.memory, data)).or_else(|| method(self.stub.get(&self.memory, data)))
     }
 }
 
@@ -72,7 +72,7 @@ impl Precodes {
 /// The page size in the runtime's platform metadata, since .NET 10.
 fn published(memory: &Memory, d: &Descriptor) -> Option<u64> {
     let at = d.pointer("PlatformMetadata").ok()?;
-    let precodes = PlatformMetadata::PrecodeMachineDescriptor.offset(d).ok()?;
+    let precodes = PlatformMetadata::PrecodeMachineDescriptor.bind(d).ok()?;
     let machine = bind!(d, PrecodeMachineDescriptor { StubCodePageSize }).ok()?;
-    machine.get(memory, at.plus(precodes), PrecodeMachineDescriptor::StubCodePageSize).map(u64::from)
+    machine.get(memory, precodes.place(at), PrecodeMachineDescriptor::StubCodePageSize).map(u64::from)
 }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use crate::base::{Addr, AddrRange, drop_split_pair, utf16};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{self, Bound, String as Text, bind};
+use crate::data::{self, Inline, Offset, String as Text};
 use crate::memory::Memory;
 
 /// Reader of strings. Lengths are in UTF-16 code units.
 #[derive(Clone, Debug)]
 pub struct Strings {
     memory: Arc<Memory>,
-    string: Bound<data::String>,
-    /// Offset of the first character.
-    first: u64,
+    length: Offset<data::String, u32>,
+    /// The first character.
+    first: Offset<data::String, Inline>,
 }
 
 impl Strings {
@@ -25,18 +25,17 @@ impl Strings {
     /// [`ContractError`] if the advertised version of the contract is not supported, or the descriptor does not have an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Strings, ContractError> {
         super::objects::Objects::CONTRACT.permit(d)?;
-        let string = bind!(d, Text { m_StringLength })?;
-        Ok(Strings { memory: Arc::clone(memory), string, first: Text::m_FirstChar.offset(d)? })
+        Ok(Strings { memory: Arc::clone(memory), length: Text::m_StringLength.bind(d)?, first: Text::m_FirstChar.bind(d)? })
     }
 
     /// Length of the string at `address` in code units.
     pub fn length(&self, address: Addr) -> Option<u32> {
-        self.string.get(&self.memory, address, Text::m_StringLength)
+        self.length.get(&self.memory, address)
     }
 
     /// Offset of the first character from the start of the object, in bytes.
     pub fn content(&self) -> u64 {
-        self.first
+        self.first.bytes()
     }
 
     /// The text of the string at `address`, of at most `cap` code units, and its full length. Lone surrogates are escaped: see [`utf16`].
@@ -73,7 +72,7 @@ impl Strings {
 
     /// Address range of the first `length` characters of a string.
     fn characters(&self, string: Addr, length: u32) -> AddrRange {
-        let first = string.plus(self.first);
+        let first = self.first.place(string);
         AddrRange::new(first, first.plus(u64::from(length).saturating_mul(2)))
     }
 }

@@ -12,7 +12,8 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, Missing, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{self, Bound, bind};
+use crate::data::globals::{self, Global};
+use crate::data::{self, Bound, Inline, Offset, bind};
 use crate::memory::Memory;
 use checks::Ids;
 
@@ -189,38 +190,49 @@ pub fn state_names(state: u32, native_aot: bool) -> Vec<String> {
     flag_names(if native_aot { NATIVE_AOT_STATES } else { STATES }, u64::from(state))
 }
 
+/// The GC's allocation context inside the context of the VM. .NET 10 and later embed it; before, the VM has only the GC's context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VmContext(Option<Offset<data::EEAllocContext, Inline>>);
+
+impl VmContext {
+    pub(crate) fn bind(d: &Descriptor) -> VmContext {
+        VmContext(data::EEAllocContext::GCAllocationContext.bind(d).ok())
+    }
+
+    /// The address of the GC's context in the VM's context at `at`.
+    pub(crate) fn of_gc(self, at: Addr) -> Addr {
+        self.0.map_or(at, |inner| inner.place(at))
+    }
+}
+
 /// Location of a thread's allocation context.
 #[derive(Clone, Copy, Debug)]
 enum ContextPlace {
-    /// .NET 8: at this offset in the `Thread`.
-    Net8(u64),
-    /// .NET 9 and later: in the thread locals to which the `Thread` points.
-    Net9 {
-        /// Offset of the pointer in the `Thread`.
-        locals: u64,
-        /// Offset of the context in the thread locals.
-        context: u64,
+    /// .NET 8 and NativeAOT: in the `Thread`.
+    Thread(Offset<data::Thread, Inline>, VmContext),
+    /// In the thread locals.
+    Locals {
+        /// .NET 9 and later: the pointer to the thread locals. `None` in NativeAOT, where the `Thread` consists of them.
+        pointer: Option<Offset<data::Thread, Addr>>,
+        context: Offset<data::RuntimeThreadLocals, Inline>,
+        inner: VmContext,
     },
-    /// NativeAOT: at this offset in the `Thread`, which consists of the thread locals.
-    NativeAot(u64),
 }
 
 impl ContextPlace {
     fn bind(d: &Descriptor) -> Option<ContextPlace> {
-        // .NET 10 and later embed the GC's context in a context of the VM.
-        let outer = data::EEAllocContext::GCAllocationContext.offset(d).unwrap_or(0);
-        let (thread, locals) = (data::Thread::AllocContext, data::RuntimeThreadLocals::AllocContext);
-        if d.is_native_aot() {
-            let context = thread.offset(d).or_else(|_| locals.offset(d));
-            return Some(ContextPlace::NativeAot(context.ok()?.saturating_add(outer)));
+        let inner = VmContext::bind(d);
+        let of_thread = data::Thread::AllocContext.bind(d).ok();
+        let of_locals = || data::RuntimeThreadLocals::AllocContext.bind(d).ok();
+        match of_thread {
+            Some(context) if d.is_native_aot() => Some(ContextPlace::Thread(context, inner)),
+            Some(context) => Some(ContextPlace::Thread(context, VmContext(None))),
+            None if d.is_native_aot() => Some(ContextPlace::Locals { pointer: None, context: of_locals()?, inner }),
+            None => {
+                let pointer = Some(data::Thread::RuntimeThreadLocals.bind(d).ok()?);
+                Some(ContextPlace::Locals { pointer, context: of_locals()?, inner })
+            }
         }
-        if let Ok(context) = thread.offset(d) {
-            return Some(ContextPlace::Net8(context));
-        }
-        Some(ContextPlace::Net9 {
-            locals: data::Thread::RuntimeThreadLocals.offset(d).ok()?,
-            context: locals.offset(d).ok()?.saturating_add(outer),
-        })
     }
 }
 
@@ -232,8 +244,8 @@ const THREAD_BYTES: u64 = 1024;
 pub struct Threads {
     memory: Arc<Memory>,
     thread: Bound<data::Thread>,
-    /// Offset of the list's link in a thread.
-    link: u64,
+    /// The list's link in a thread.
+    link: Offset<data::Thread, Addr>,
     /// The layout of the OS id. It is bound separately, because answers that are not about threads show OS ids too.
     identity: Bound<data::Thread>,
     store: Bound<data::ThreadStore>,
@@ -257,8 +269,8 @@ pub struct Threads {
 
 /// The bounds of the heap, from the runtime's variables; `None` if the dump or the descriptor does not have them.
 fn bounds(memory: &Memory, d: &Descriptor) -> Option<AddrRange> {
-    let bound = |name| memory.ptr(d.pointer(name).ok()?).ok();
-    Some(AddrRange::new(bound("GCLowestAddress")?, bound("GCHighestAddress")?)).filter(|heap| heap.start < heap.end)
+    let bound = |global: Global<Addr>| memory.ptr(global.of(d).ok()?).ok();
+    Some(AddrRange::new(bound(globals::GCLowestAddress)?, bound(globals::GCHighestAddress)?)).filter(|heap| heap.start < heap.end)
 }
 
 impl Threads {
@@ -274,7 +286,7 @@ impl Threads {
         let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());
         Self::CONTRACT.require(&d)?;
         if !d.is_native_aot() {
-            Thread::Id.offset(&d)?;
+            Thread::Id.bind(&d)?;
         }
         let statics = bind!(&d, Thread { ThreadLocalStatics, InlinedThreadLocalStatics? });
         let mut threads = Threads {
@@ -283,13 +295,13 @@ impl Threads {
                 LinkNext, Id?, State?, PreemptiveGCDisabled?, ExposedObject?, LastThrownObject?, ExceptionTracker?, CachedStackBase?,
                 CachedStackLimit?
             })?,
-            link: Thread::LinkNext.offset(&d)?,
+            link: Thread::LinkNext.bind(&d)?,
             identity: bind!(&of_identity, Thread { OSId? })?,
             store: bind!(&d, ThreadStore { FirstThreadLink, ThreadCount? })?,
             context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
             exception: bind!(&d, Exception { ThrownObject, PreviousNestedInfo? }).ok(),
             statics: statics.ok().map(|s| (s, bind!(&d, Inlined { Statics, Next }).ok())),
-            store_at: d.pointer("ThreadStore")?,
+            store_at: globals::ThreadStore.of(&d)?,
             descriptor: Arc::clone(descriptor),
             heap: bounds(memory, descriptor),
             finalizer_at: d.pointer("FinalizerThread").ok(),
@@ -508,9 +520,12 @@ impl Threads {
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {
         let (place, layout) = self.context.as_ref()?;
         let at = match place {
-            ContextPlace::Net8(context) | ContextPlace::NativeAot(context) => thread.plus(*context),
-            // The pointer is null in dead and unstarted threads.
-            ContextPlace::Net9 { locals, context } => self.memory.link(thread.plus(*locals))?.plus(*context),
+            ContextPlace::Thread(context, inner) => inner.of_gc(context.place(thread)),
+            ContextPlace::Locals { pointer, context, inner } => {
+                // The pointer is null in dead and unstarted threads.
+                let locals = pointer.map_or(Some(thread), |pointer| pointer.link(&self.memory, thread))?;
+                inner.of_gc(context.place(locals))
+            }
         };
         self.memory.spare(AddrRange::new(at, at.plus(THREAD_BYTES)));
         layout.read(&self.memory, at)

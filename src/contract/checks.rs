@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::descriptor::Descriptor;
 use super::thread_list::ThreadLinks;
 use crate::base::{Addr, Limits, PAGE, len64, plural};
+use crate::data::globals::{self, Global};
 use crate::data::{EEClass, MethodTable, Thread, ThreadStore, bind, component_size};
 use crate::memory::Memory;
 
@@ -52,9 +53,9 @@ pub fn run(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Vec<Che
     // Base sizes include the header word and, for strings, the length and the terminating NUL.
     let string_base = word * 2 + 4 + 2;
     vec![
-        method_table(descriptor, memory, "free-method-table", "FreeObjectMethodTable", word * 3, Some(1)),
-        method_table(descriptor, memory, "string-method-table", "StringMethodTable", string_base, Some(2)),
-        method_table(descriptor, memory, "object-method-table", "ObjectMethodTable", word * 3, None),
+        method_table(descriptor, memory, "free-method-table", globals::FreeObjectMethodTable, word * 3, Some(1)),
+        method_table(descriptor, memory, "string-method-table", globals::StringMethodTable, string_base, Some(2)),
+        method_table(descriptor, memory, "object-method-table", globals::ObjectMethodTable, word * 3, None),
         round_trip(descriptor, memory),
         threads(descriptor, memory, limits),
         bounds(descriptor, memory),
@@ -69,8 +70,9 @@ fn judge(passed: bool, facts: String) -> Outcome {
     if passed { Outcome::Passed(facts) } else { Outcome::Failed(facts) }
 }
 
-fn well_known(descriptor: &Descriptor, memory: &Memory, global: &str) -> Result<Addr, String> {
-    let variable = descriptor.pointer(global).map_err(|e| e.to_string())?;
+fn well_known(descriptor: &Descriptor, memory: &Memory, global: Global<Addr>) -> Result<Addr, String> {
+    let variable = global.of(descriptor).map_err(|e| e.to_string())?;
+    let global = global.name();
     let mt = memory.ptr(variable).map_err(|e| format!("{global}: {e}"))?;
     if mt.is_null() {
         return Err(format!("{global} is not set yet"));
@@ -82,18 +84,17 @@ fn method_table(
     descriptor: &Descriptor,
     memory: &Memory,
     name: &'static str,
-    global: &str,
+    global: Global<Addr>,
     base_size: u64,
     component: Option<u32>,
 ) -> Check {
     let result = || {
         let mt = well_known(descriptor, memory, global)?;
         // In NativeAOT the flags field is different, but this flag has the same bit.
-        let flags_at =
-            MethodTable::MTFlags.offset(descriptor).or_else(|_| MethodTable::Flags.offset(descriptor)).map_err(|e| e.to_string())?;
-        let base_at = MethodTable::BaseSize.offset(descriptor).map_err(|e| e.to_string())?;
-        let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
-            return Err(format!("{global} points to {mt}, which is not in the dump"));
+        let flags = MethodTable::MTFlags.bind(descriptor).or_else(|_| MethodTable::Flags.bind(descriptor)).map_err(|e| e.to_string())?;
+        let base = MethodTable::BaseSize.bind(descriptor).map_err(|e| e.to_string())?;
+        let (Ok(flags), Ok(base)) = (flags.read(memory, mt), base.read(memory, mt)) else {
+            return Err(format!("{} points to {mt}, which is not in the dump", global.name()));
         };
         let has = component_size(flags);
         let facts = format!("{mt}: base size {base}, component size {}", has.unwrap_or(0));
@@ -104,7 +105,7 @@ fn method_table(
 
 fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
     let result = || {
-        let mt = well_known(descriptor, memory, "ObjectMethodTable")?;
+        let mt = well_known(descriptor, memory, globals::ObjectMethodTable)?;
         let table = bind!(descriptor, MethodTable { EEClassOrCanonMT }).map_err(|e| e.to_string())?;
         let of_class = bind!(descriptor, EEClass { MethodTable }).map_err(|e| e.to_string())?;
         let class = table.read(memory, mt, MethodTable::EEClassOrCanonMT).map_err(|e| e.to_string())?;
@@ -116,13 +117,13 @@ fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
 
 fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
     let result = || {
-        let store = well_known(descriptor, memory, "ThreadStore")?;
+        let store = well_known(descriptor, memory, globals::ThreadStore)?;
         let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
-        let link_at = Thread::LinkNext.offset(descriptor).map_err(|e| e.to_string())?;
+        let of_thread = Thread::LinkNext.bind(descriptor).map_err(|e| e.to_string())?;
         // The descriptor of a NativeAOT program has no managed thread ids. The address of a thread serves as its id.
         let id = if descriptor.is_native_aot() { None } else { Some(bind!(descriptor, Thread { Id }).map_err(|e| e.to_string())?) };
         let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
-        let links = ThreadLinks::of(descriptor, memory, link, link_at);
+        let links = ThreadLinks::of(descriptor, memory, link, of_thread);
         let mut ids = BTreeSet::new();
         while !link.is_null() {
             let thread = links.thread(link).ok_or("the thread list links to the null page")?;
@@ -154,7 +155,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
 /// Whether the runtime has no managed threads: the thread store pointer is null, or the thread list is empty and its count is 0. Such a
 /// runtime has not been started, because the thread that starts it is a managed thread itself.
 pub fn has_no_threads(descriptor: &Descriptor, memory: &Memory) -> bool {
-    let Ok(store) = descriptor.pointer("ThreadStore").map(|variable| memory.ptr(variable)) else { return false };
+    let Ok(store) = globals::ThreadStore.of(descriptor).map(|variable| memory.ptr(variable)) else { return false };
     let Ok(store) = store else { return false };
     let Ok(of_store) = bind!(descriptor, ThreadStore { FirstThreadLink?, ThreadCount? }) else { return false };
     let is_empty = || of_store.get(memory, store, ThreadStore::FirstThreadLink).is_some_and(Addr::is_null);
@@ -164,11 +165,11 @@ pub fn has_no_threads(descriptor: &Descriptor, memory: &Memory) -> bool {
 
 fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
     let result = || {
-        let bound = |name: &str| {
-            let variable = descriptor.pointer(name).map_err(|e| e.to_string())?;
-            memory.ptr(variable).map_err(|e| format!("{name}: {e}"))
+        let bound = |global: Global<Addr>| {
+            let variable = global.of(descriptor).map_err(|e| e.to_string())?;
+            memory.ptr(variable).map_err(|e| format!("{}: {e}", global.name()))
         };
-        let (low, high) = (bound("GCLowestAddress")?, bound("GCHighestAddress")?);
+        let (low, high) = (bound(globals::GCLowestAddress)?, bound(globals::GCHighestAddress)?);
         // The GC reserves whole pages, and a far larger range than this minimum.
         let plausible = low.is_aligned(PAGE) && high.is_aligned(PAGE) && high.since(low).is_some_and(|bytes| bytes >= LEAST_RESERVED);
         Ok(judge(plausible && !low.is_null(), format!("{low} to {high}")))

@@ -12,7 +12,7 @@ use super::descriptor::{Descriptor, Origin};
 use super::json::{DescriptorItem, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::{Addr, Limits, missed};
-use crate::data::{HandleTableBucket, HandleTableMap, bind};
+use crate::data::{HandleTableBucket, HandleTableMap, bind, globals};
 use crate::memory::{Memory, ReadError};
 use crate::model::OriginKind;
 
@@ -78,7 +78,7 @@ pub fn synthesize(
     let tables = HandleTables::probe(descriptor, memory, gc, pointer("HandleTableMap"), limits, server);
     set_fields(descriptor, "HandleTable", &own_fields(gc, &format!("HandleTable[{}]", tables.types)), origin);
     set_fields(descriptor, "TableSegment", &own_fields(gc, &format!("TableSegment[{}]", tables.types)), origin);
-    descriptor.set_number("HandleMaxInternalTypes", tables.types, origin);
+    descriptor.set_number(globals::HandleMaxInternalTypes.name(), tables.types, origin);
     if server {
         descriptor.set_number("TotalCpuCount", tables.slots, origin);
     }
@@ -189,7 +189,7 @@ struct HandleTables {
 
 impl HandleTables {
     fn probe(descriptor: &Descriptor, memory: &Memory, gc: &Overlay, map: Option<Addr>, limits: &Limits, server: bool) -> HandleTables {
-        let known = descriptor.number("HandleMaxInternalTypes").ok();
+        let known = globals::HandleMaxInternalTypes.of(descriptor).ok();
         // The GC overlay describes the tables for each known number of types: `HandleTable[12]`.
         let described = gc.raw.types.iter().filter_map(|t| t.0.strip_prefix("HandleTable[")?.strip_suffix(']')?.parse().ok());
         let mut candidates: Vec<u64> = described.filter(|n| Some(*n) != known).collect();
@@ -239,7 +239,7 @@ impl HandleTables {
 /// The table arrays of all buckets of `map`.
 fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &Limits) -> Option<Vec<Addr>> {
     let buckets = bind!(descriptor, HandleTableMap { BucketsPtr }).ok()?.get(memory, map, HandleTableMap::BucketsPtr)?;
-    let count = descriptor.number("InitialHandleTableArraySize").ok()?.min(limits.handle_buckets);
+    let count = globals::InitialHandleTableArraySize.of(descriptor).ok()?.min(limits.handle_buckets);
     let of_bucket = bind!(descriptor, HandleTableBucket { Table }).ok()?;
     let array = |i| {
         let bucket = memory.ptr(buckets.element(i, memory.ptr_bytes())).ok().filter(|b| !b.is_null())?;

@@ -6,7 +6,7 @@
 use super::Descriptor;
 use crate::base::Addr;
 use crate::base::missed::tried;
-use crate::data::{IdDispenser, Thread, ThreadStore, bind};
+use crate::data::{IdDispenser, Offset, Thread, ThreadStore, bind, globals};
 use crate::memory::Memory;
 
 /// Maximum number of threads that are counted to determine the kind of links.
@@ -17,21 +17,21 @@ const MOST_COUNTED: u32 = 1 << 10;
 pub(crate) enum ThreadLinks {
     /// The next thread.
     ToThreads {
-        /// Offset of the link in a thread.
-        link: u64,
+        /// The link in a thread.
+        link: Offset<Thread, Addr>,
     },
     /// The link in the next thread.
     ToLinks {
-        /// Offset of the link in a thread.
-        link: u64,
+        /// The link in a thread.
+        link: Offset<Thread, Addr>,
     },
 }
 
 impl ThreadLinks {
-    /// Determines the kind of the links in the list that begins with `first`, for threads that have their link at offset `link`. If the runtime's
+    /// Determines the kind of the links in the list that begins with `first`, for threads that have their link in the field `link`. If the runtime's
     /// table of ids is in the dump, the table decides, because it contains each thread at the index of its id. Otherwise, the kind is used whose list
     /// has as many threads as the store counts. If neither decides, the descriptor does: only an `SList` has a second word.
-    pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
+    pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: Offset<Thread, Addr>) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {
             return to_threads;
@@ -48,13 +48,13 @@ impl ThreadLinks {
         let next_word = ThreadStore::FirstThreadLink.offset(d).ok().map(|at| at.saturating_add(memory.ptr_bytes()));
         // Only descriptors of the new list have the field `GCFrame`. Overlays describe it for the old list too, whose first word has another
         // position.
-        let is_new = next_word.is_some() && next_word == ThreadStore::ThreadCount.offset(d).ok() && Thread::GCFrame.offset(d).is_ok();
+        let is_new = next_word.is_some() && next_word == ThreadStore::ThreadCount.offset(d).ok() && Thread::GCFrame.is_in(d);
         if is_new { to_threads } else { to_links }
     }
 
     /// Whether the list that begins with `first` has as many threads as the store counts; `None` if the dump does not have the count.
     fn is_as_long_as_counted(self, d: &Descriptor, memory: &Memory, first: Addr) -> Option<bool> {
-        let store = memory.ptr(d.pointer("ThreadStore").ok()?).ok()?;
+        let store = memory.ptr(globals::ThreadStore.of(d).ok()?).ok()?;
         let counted = bind!(d, ThreadStore { ThreadCount }).ok()?.get(memory, store, ThreadStore::ThreadCount)?;
         let mut value = first;
         for _ in 0..counted.min(MOST_COUNTED) {
@@ -70,20 +70,20 @@ impl ThreadLinks {
     pub(crate) fn thread(self, value: Addr) -> Option<Addr> {
         match self {
             ThreadLinks::ToThreads { .. } => Some(value),
-            ThreadLinks::ToLinks { link } => value.minus(link),
+            ThreadLinks::ToLinks { link } => link.owner(value),
         }
     }
 
     /// The address of the link in `thread`.
     pub(crate) fn next(self, thread: Addr) -> Addr {
         let (ThreadLinks::ToThreads { link } | ThreadLinks::ToLinks { link }) = self;
-        thread.plus(link)
+        link.place(thread)
     }
 }
 
 /// Whether the runtime's table of ids has `thread` under its id; `None` if the table is missing from the dump or the descriptor.
 fn has_its_id(d: &Descriptor, memory: &Memory, thread: Addr) -> Option<bool> {
-    let dispenser = memory.ptr(d.pointer("ThinlockThreadIdDispenser").ok()?).ok()?;
+    let dispenser = memory.ptr(globals::ThinlockThreadIdDispenser.of(d).ok()?).ok()?;
     let table = bind!(d, IdDispenser { IdToThread }).ok()?.get(memory, dispenser, IdDispenser::IdToThread)?;
     let id = bind!(d, Thread { Id }).ok()?.get(memory, thread, Thread::Id)?;
     let entry = memory.ptr(table.element(u64::from(id), memory.ptr_bytes())).ok()?;

@@ -7,7 +7,7 @@
 use super::Gc;
 use super::fields::card_table_info;
 use crate::base::{Addr, AddrRange, NoteKind, Notes};
-use crate::data::{CardTableInfo, GCHeap};
+use crate::data::{CardTableInfo, GCHeap, globals};
 use crate::memory::{Memory, Window};
 use crate::model::SegmentModel;
 
@@ -62,7 +62,7 @@ impl Gc {
     pub fn card_losses(&self) -> Notes {
         let d = self.descriptor.scope();
         // Read only for the losses: `cards` reads these again.
-        let _ = (card_table_info(&d), d.number("CardTableInfoSize"), d.pointer("BookkeepingStart"));
+        let _ = (card_table_info(&d), globals::CardTableInfoSize.of(&d), globals::BookkeepingStart.of(&d));
         let mut notes = d.losses();
         if let Some(e) = self.places.unusable(GCHeap::CardTable) {
             notes.add(NoteKind::Invalid, None, e.to_string());
@@ -101,8 +101,9 @@ impl Gc {
     /// cards.
     fn bookkeeping_header(&self) -> Result<AddrRange, &'static str> {
         let info = card_table_info(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
-        let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
-        let variable = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null());
+        let header =
+            globals::CardTableInfoSize.of(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
+        let variable = globals::BookkeepingStart.of(&self.descriptor).ok().filter(|a| !a.is_null());
         let start = variable.and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());
         let absent = "the GC bookkeeping memory is not in the dump";
         let start = start.ok_or(absent)?;

@@ -3,7 +3,7 @@
 use super::HeapId;
 use crate::base::{Addr, Collector, Limits, Missing, NoteKind};
 use crate::contract::{ContractError, Descriptor};
-use crate::data;
+use crate::data::{self, globals};
 use crate::memory::Memory;
 use crate::model::{GcPhase, GcState};
 
@@ -116,7 +116,7 @@ impl Facts {
                 format!("GC identifiers {text:?} name neither workstation nor server; assuming workstation"),
             );
         }
-        let regions = is("regions") || (!is("segments") && data::Generation::AllocationStart.offset(d).is_err());
+        let regions = is("regions") || (!is("segments") && !data::Generation::AllocationStart.is_in(d));
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);
@@ -145,8 +145,8 @@ impl Facts {
             // Published only by builds with background collection.
             state: through("CurrentGCState").filter(|_| background).and_then(|a| memory.u32(a).ok()).map(u64::from),
             adaptation_mode: through("DynamicAdaptationMode").filter(|_| is("dynamic_heap")).and_then(|a| memory.i32(a).ok()),
-            lowest: through("GCLowestAddress").and_then(|a| memory.ptr(a).ok()),
-            highest: through("GCHighestAddress").and_then(|a| memory.ptr(a).ok()),
+            lowest: through(globals::GCLowestAddress.name()).and_then(|a| memory.ptr(a).ok()),
+            highest: through(globals::GCHighestAddress.name()).and_then(|a| memory.ptr(a).ok()),
             identifiers,
         };
         if server {

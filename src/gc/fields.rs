@@ -5,7 +5,7 @@ use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{
     Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, HandleTable,
-    HandleTableBucket, HandleTableMap, Structure, TableSegment, bind,
+    HandleTableBucket, HandleTableMap, Structure, TableSegment, bind, globals,
 };
 
 /// Binds the header of the bookkeeping memory (`CardTableInfo`).
@@ -68,7 +68,7 @@ impl HandleFields {
     const FEWEST_TYPES: u64 = 12;
 
     pub(super) fn bind(d: &Descriptor) -> Result<HandleFields, ContractError> {
-        let types = d.number("HandleMaxInternalTypes")?;
+        let types = globals::HandleMaxInternalTypes.of(d)?;
         if types < Self::FEWEST_TYPES {
             let why = format!("{types} handle types are fewer than any runtime has");
             return Err(ContractError::Unusable { item: "global HandleMaxInternalTypes".into(), why });
@@ -79,7 +79,7 @@ impl HandleFields {
             bucket: bind!(d, HandleTableBucket { Table })?,
             table: bind!(d, HandleTable { SegmentList })?,
             segment: bind!(d, TableSegment { NextSegment, RgAllocation, RgTail, RgUserData, RgValue })?,
-            buckets_per_map: d.number("InitialHandleTableArraySize")?,
+            buckets_per_map: globals::InitialHandleTableArraySize.of(d)?,
             blocks: d.number("HandleBlocksPerSegment")?,
             per_block: d.number("HandlesPerBlock")?,
             types,

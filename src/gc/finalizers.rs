@@ -10,6 +10,9 @@ use crate::base::{Addr, AddrRange, Disjoint, Missing, NoteKind};
 use crate::data::{CFinalize, GCHeap};
 use crate::model::{FinalizerState, Generation};
 
+/// Number of parts of the queue that hold objects ready for finalization, at its end.
+const READY_PARTS: usize = 2;
+
 /// An entry of a finalization queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinalizerEntry {
@@ -32,6 +35,32 @@ pub struct FinalizerQueue {
     pub entries: Vec<FinalizerEntry>,
     /// Whether the whole queue could be read.
     pub complete: bool,
+}
+
+/// The fill pointers of a `CFinalize`, as the descriptor has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FillPointers {
+    /// Address of the first.
+    pub(super) first: Addr,
+    pub(super) length: u64,
+}
+
+/// The fill pointers that were read. They delimit the parts of the queue: POH, LOH, gen2, gen1, gen0, critical ready, ready. With seven of them,
+/// ClrMD's per-generation ranges are off by one.
+#[derive(Clone, Debug)]
+pub(super) struct Fills {
+    pub(super) pointers: Vec<Addr>,
+    /// Whether no pointer is missing.
+    pub(super) whole: bool,
+}
+
+impl Fills {
+    /// The bounds of the registered entries and of the two ready lists, which are the last parts of the queue; `None` if a bound is missing.
+    pub(super) fn lists(&self) -> [Option<(Addr, Addr)>; 2] {
+        let ready = self.pointers.len().checked_sub(READY_PARTS.saturating_add(1)).and_then(|i| self.pointers.get(i)).copied();
+        let ready = ready.filter(|_| self.whole);
+        [self.pointers.first().copied().zip(ready), ready.zip(self.pointers.last().copied())]
+    }
 }
 
 impl Reading<'_> {
@@ -60,7 +89,7 @@ impl Reading<'_> {
             }
             return queue;
         }
-        let Some(fills) = self.fill_pointers(&what, address) else { return queue };
+        let Some(fills) = self.all_fill_pointers(&what, address) else { return queue };
         let parts = fills.len();
         if !fills.is_sorted() {
             self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
@@ -77,8 +106,8 @@ impl Reading<'_> {
             // The last two parts are the ready lists; the others are generations, oldest first.
             let (state, generation) = match parts.saturating_sub(index) {
                 1 => (FinalizerState::Ready, None),
-                2 => (FinalizerState::Critical, None),
-                left => (FinalizerState::Registered, generation(left.saturating_sub(3))),
+                READY_PARTS => (FinalizerState::Critical, None),
+                left => (FinalizerState::Registered, generation(left.saturating_sub(READY_PARTS).saturating_sub(1))),
             };
             queue.complete &= self.finalizer_part(&what, AddrRange::new(*from, *to), (state, generation), words, &mut queue.entries);
         }
@@ -116,27 +145,35 @@ impl Reading<'_> {
         true
     }
 
-    /// The fill pointers; `None` if any of them is missing, since the last ones delimit the ready lists.
-    fn fill_pointers(&self, what: &str, address: Addr) -> Option<Vec<Addr>> {
-        let layout = || {
-            let offset = CFinalize::FillPointers.offset(&self.descriptor).ok()?;
-            Some((offset, self.descriptor.number("CFinalizeFillPointersLength").ok()?))
-        };
-        let Some((offset, length)) = layout().filter(|(_, n)| *n >= 3) else {
+    /// The fill pointers of the queue at `address`; `None` if the descriptor does not describe them.
+    pub(super) fn described_queue(&self, address: Addr) -> Option<FillPointers> {
+        let first = CFinalize::FillPointers.bind(&self.descriptor).ok()?.place(address);
+        Some(FillPointers { first, length: self.descriptor.number("CFinalizeFillPointersLength").ok()? })
+    }
+
+    /// Reads fill pointers, up to the first that is missing.
+    pub(super) fn fill_pointers(&self, what: &str, FillPointers { first, length }: FillPointers) -> Fills {
+        let read = |i| self.needed(what, self.memory.ptr(first.element(i, self.memory.ptr_bytes())));
+        let pointers: Vec<Addr> = (0..length).map_while(read).collect();
+        Fills { whole: u64::try_from(pointers.len()) == Ok(length), pointers }
+    }
+
+    /// All fill pointers; `None` if any of them is missing, since the last ones delimit the ready lists.
+    fn all_fill_pointers(&self, what: &str, address: Addr) -> Option<Vec<Addr>> {
+        let Some(queue) = self.described_queue(address).filter(|queue| queue.length >= 3) else {
             self.notes.add(Missing::Finalization, address, format!("{what}: the descriptor does not describe its layout"));
             return None;
         };
-        if length > self.limits.per_heap_array {
+        if queue.length > self.limits.per_heap_array {
             self.notes.add(
                 NoteKind::LimitHit,
                 address,
-                format!("{what}: it is not read, because it has {length} fill pointers, more than the limit"),
+                format!("{what}: it is not read, because it has {} fill pointers, more than the limit", queue.length),
             );
             return None;
         }
-        let word = self.memory.ptr_bytes();
-        let first = address.plus(offset);
-        (0..length).map(|i| self.needed(what, self.memory.ptr(first.element(i, word)))).collect()
+        let fills = self.fill_pointers(what, queue);
+        fills.whole.then_some(fills.pointers)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Allocation contexts, and the items that `GetHeapData` returns.
 
+use super::finalizers::FillPointers;
 use super::{HeapId, Reading, names};
 use crate::base::missed::tried;
 use crate::base::{Addr, NoteKind};
-use crate::clr::threads::{AllocContext, Thread};
+use crate::clr::threads::{AllocContext, Thread, VmContext};
 use crate::data::{self, Field, GCHeap, Inline};
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
@@ -65,9 +66,9 @@ impl Reading<'_> {
 
     /// Index of the heap of the `GCHeap` at `instance`, which points to its `gc_heap`.
     pub(super) fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
-        let field = data::GCHeapInstance::GCHeap.offset(&self.descriptor).ok()?;
-        let at = instance.filter(|a| !a.is_null())?.plus(field);
-        let heap = tried(|| self.memory.ptr(at)).ok()?;
+        let heap = data::GCHeapInstance::GCHeap.bind(&self.descriptor).ok()?;
+        let instance = instance.filter(|a| !a.is_null())?;
+        let heap = tried(|| heap.get(&self.memory, instance))?;
         self.facts.heaps.iter().find(|h| h.address == Some(heap)).map(|h| h.index)
     }
 
@@ -79,8 +80,7 @@ impl Reading<'_> {
     /// The process-wide context used during startup; nested in the VM's own structure since .NET 10.
     fn global_context(&self) -> Option<AllocContext> {
         let at = self.descriptor.pointer("GlobalAllocContext").ok().filter(|a| !a.is_null())?;
-        let inner = data::EEAllocContext::GCAllocationContext.offset(&self.descriptor).unwrap_or(0);
-        self.context_at(at.plus(inner))
+        self.context_at(VmContext::bind(&self.descriptor).of_gc(at))
     }
 
     fn context_at(&self, at: Addr) -> Option<AllocContext> {
@@ -151,26 +151,17 @@ impl Reading<'_> {
         }
     }
 
-    /// The fill pointers delimit the parts of the queue: POH, LOH, gen2, gen1, gen0, critical ready, ready. With seven of
-    /// them, ClrMD's per-generation ranges are off by one.
     fn finalize_queue(&self, heap: HeapId, address: Addr) -> Option<FinalizeQueueModel> {
-        let offset = data::CFinalize::FillPointers.offset(&self.descriptor).ok()?;
-        let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?;
-        let word = self.memory.ptr_bytes();
+        let queue = self.described_queue(address)?;
         let what = format!("heap {}: finalization queue", heap.index);
-        let length = self.capped(Some(address), &what, (length, self.limits.per_heap_array), "fill pointers");
-        let read = |i| self.needed(&what, self.memory.ptr(address.plus(offset).element(i, word)));
-        let fill_pointers: Vec<Addr> = (0..length).map_while(read).collect();
-        // The last two parts are the ready lists; the entries before them are registered.
-        let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
-        let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
-        let complete = u64::try_from(fill_pointers.len()) == Ok(length);
-        let (registered, ready) =
-            if complete { (count(fill_pointers.first(), ready_from), count(ready_from, fill_pointers.last())) } else { (None, None) };
-        if complete && (registered.is_none() || ready.is_none()) && length >= 3 {
+        let length = self.capped(Some(address), &what, (queue.length, self.limits.per_heap_array), "fill pointers");
+        let fills = self.fill_pointers(&what, FillPointers { length, ..queue });
+        let [registered, ready] =
+            fills.lists().map(|list| list.and_then(|(from, to)| to.since(from)).map(|bytes| bytes / self.memory.ptr_bytes()));
+        if fills.whole && (registered.is_none() || ready.is_none()) && length >= 3 {
             self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
         }
-        Some(FinalizeQueueModel { address, fill_pointers, registered, ready })
+        Some(FinalizeQueueModel { address, fill_pointers: fills.pointers, registered, ready })
     }
 
     fn named_counts(&self, at: Addr, length: u64, names: &[&str], what: &str) -> Option<Vec<NamedCount>> {

@@ -9,11 +9,19 @@ use super::cards::LARGEST_HEADER;
 use super::fields::card_table_info;
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
-use crate::data::{CardTableInfo, GCHeap, RegionFreeList, Structure};
+use crate::data::{CardTableInfo, GCHeap, Offset, RegionFreeList, Structure, globals};
 use crate::model::{RegionFields, RegionListModel, RegionModel, RegionSize};
 
 /// Size classes of free regions, in list order (`free_region_kind`, gcpriv.h).
 const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
+
+/// Layout of an array of `RegionFreeList`, one for each kind of region.
+struct FreeLists {
+    kinds: u64,
+    /// Size of a list in bytes.
+    stride: u64,
+    head: Offset<RegionFreeList, Addr>,
+}
 
 impl Reading<'_> {
     /// The regions of all lists.
@@ -25,17 +33,18 @@ impl Reading<'_> {
         let d = &self.descriptor;
         let kinds = d.number("CountFreeRegionKinds").unwrap_or(0).min(16);
         let stride = RegionFreeList::size(d).ok();
-        let head = RegionFreeList::HeadFreeRegion.offset(d).ok();
-        if let (Some(stride), Some(head)) = (stride, head) {
+        let head = RegionFreeList::HeadFreeRegion.bind(d).ok();
+        if let Some((stride, head)) = stride.zip(head) {
+            let layout = FreeLists { kinds, stride, head };
             let huge = d.pointer("GlobalFreeHugeRegions").ok().filter(|a| !a.is_null());
             if let Some(list) = huge {
-                self.free_list(RegionListModel::FreeHuge, None, Some(RegionSize::Huge), list.plus(head), &mut out);
+                self.free_list(RegionListModel::FreeHuge, None, Some(RegionSize::Huge), head.place(list), &mut out);
             }
             let decommit = d.pointer("GlobalRegionsToDecommit").ok().filter(|a| !a.is_null());
-            self.free_lists(RegionListModel::Decommit, None, decommit, kinds, stride, head, &mut out);
+            self.free_lists(RegionListModel::Decommit, None, decommit, &layout, &mut out);
             for heap in &self.facts.heaps {
                 let lists = self.places.at(*heap, GCHeap::FreeRegions);
-                self.free_lists(RegionListModel::Free, Some(*heap), lists, kinds, stride, head, &mut out);
+                self.free_lists(RegionListModel::Free, Some(*heap), lists, &layout, &mut out);
             }
         }
         for heap in &self.facts.heaps {
@@ -52,21 +61,11 @@ impl Reading<'_> {
         out
     }
 
-    #[allow(clippy::too_many_arguments)] // Two call sites; a struct would only rename the arguments.
-    fn free_lists(
-        &self,
-        kind: RegionListModel,
-        heap: Option<HeapId>,
-        lists: Option<Addr>,
-        kinds: u64,
-        stride: u64,
-        head: u64,
-        out: &mut Vec<RegionModel>,
-    ) {
+    fn free_lists(&self, kind: RegionListModel, heap: Option<HeapId>, lists: Option<Addr>, layout: &FreeLists, out: &mut Vec<RegionModel>) {
         let Some(lists) = lists else { return };
-        for i in 0..kinds {
+        for i in 0..layout.kinds {
             let class = usize::try_from(i).ok().and_then(|i| SIZE_CLASSES.get(i)).copied();
-            self.free_list(kind, heap, class, lists.element(i, stride).plus(head), out);
+            self.free_list(kind, heap, class, layout.head.place(lists.element(i, layout.stride)), out);
         }
     }
 
@@ -103,9 +102,9 @@ impl Reading<'_> {
     /// Adds the card tables and the structures allocated with them. `NextCardTable` points just *past* the header of the next region.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
         let Ok(info) = card_table_info(&self.descriptor) else { return };
-        let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
+        let Some(start) = globals::BookkeepingStart.of(&self.descriptor).ok().filter(|a| !a.is_null()) else { return };
         let Some(mut at) = self.needed("GC bookkeeping", self.memory.ptr(start)) else { return };
-        let info_bytes = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
+        let info_bytes = globals::CardTableInfoSize.of(&self.descriptor).unwrap_or(0);
         let mut seen = HashSet::new();
         while !at.is_null() {
             if !seen.insert(at) || seen.len() > self.limits.bookkeeping_regions {

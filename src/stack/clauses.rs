@@ -4,6 +4,9 @@
 //! no frame has been unwound.
 //!
 //! ReadyToRun images have the clauses in a writable section, although the runtime only reads them: if the dump does not have them, the file does.
+//!
+//! Source: `EE_ILEXCEPTION` and `EE_ILEXCEPTION_CLAUSE` (`eexcp.h`), `READYTORUN_EXCEPTION_LOOKUP_TABLE_ENTRY` and `READYTORUN_EXCEPTION_CLAUSE`
+//! (`readytorun.h`), `InitializeEHEnumeration` (`codeman.cpp`).
 
 use crate::base::Addr;
 use crate::memory::ReadError;
@@ -12,26 +15,33 @@ use crate::stack::code::ready_to_run_section;
 
 /// Maximum number of clauses of a method.
 const MAX_CLAUSES: u64 = 1 << 16;
-/// Flag of a clause that has a filter.
+/// Flag of a clause that has a filter (`COR_ILEXCEPTION_CLAUSE_FILTER`).
 const FILTER: u32 = 1;
 /// Type of the section of a ReadyToRun image that has the clauses of its methods (`ReadyToRunSectionType::ExceptionInfo`).
 const EXCEPTION_INFO: u32 = 104;
-/// Size of an entry of that section in bytes.
-const PAIR_BYTES: u64 = 8;
+/// Size in bytes of an entry of that section, a `READYTORUN_EXCEPTION_LOOKUP_TABLE_ENTRY`: the RVA of a method and the RVA of its clauses.
+const LOOKUP_ENTRY_BYTES: u64 = 8;
+/// Offset of the clauses in an `EE_ILEXCEPTION`, to which the code header points. The header of a section of the method precedes them.
+const EE_ILEXCEPTION_CLAUSES: u64 = 8;
+/// Size of the number of clauses, which precedes the `EE_ILEXCEPTION`.
+const COUNT_BYTES: u64 = 8;
 
 /// The layout of a clause. Code offsets in a clause are relative to the method's start.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     bytes: u64,
+    /// `Flags`.
     flags: u64,
+    /// `HandlerStartPC`.
     handler: u64,
+    /// `FilterOffset`, in a union. The union of `EE_ILEXCEPTION_CLAUSE` has a pointer, so it is aligned to eight bytes.
     filter: u64,
 }
 
-/// The layout in the code header of JIT-compiled code.
-const JIT: Layout = Layout { bytes: 32, flags: 0, handler: 12, filter: 24 };
-/// The layout in a ReadyToRun image.
-const READY_TO_RUN: Layout = Layout { bytes: 24, flags: 0, handler: 12, filter: 20 };
+/// The layout of the clauses of JIT-compiled code, in a 64-bit process.
+const EE_ILEXCEPTION_CLAUSE: Layout = Layout { bytes: 32, flags: 0, handler: 12, filter: 24 };
+/// The layout of the clauses in a ReadyToRun image.
+const READYTORUN_EXCEPTION_CLAUSE: Layout = Layout { bytes: 24, flags: 0, handler: 12, filter: 20 };
 
 /// Why exception clauses cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,8 +68,8 @@ pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Resu
     if eh_info.is_null() {
         return Ok(None);
     }
-    let count_at = eh_info.minus(8).ok_or(ReadError { address: eh_info, len: 8 })?;
-    is_filter(bytes, JIT, eh_info.plus(8), bytes.u64(count_at)?, funclet)
+    let count_at = eh_info.minus(COUNT_BYTES).ok_or(ReadError { address: eh_info, len: COUNT_BYTES })?;
+    is_filter(bytes, EE_ILEXCEPTION_CLAUSE, eh_info.plus(EE_ILEXCEPTION_CLAUSES), bytes.u64(count_at)?, funclet)
 }
 
 /// Whether the funclet of ReadyToRun code at offset `funclet` from the start of the method at `method_rva` is a filter; `None` if no clause names
@@ -76,16 +86,16 @@ pub(crate) fn ready_to_run_filter(
 ) -> Result<Option<bool>, ClauseError> {
     let Some((table, size)) = ready_to_run_section(bytes, header, EXCEPTION_INFO)? else { return Ok(None) };
     let table = base.plus(u64::from(table));
-    let Some((clauses, len)) = clauses_of(bytes, table, u64::from(size) / PAIR_BYTES, method_rva)? else { return Ok(None) };
-    let count = u64::from(len).checked_div(READY_TO_RUN.bytes).unwrap_or(0);
-    is_filter(bytes, READY_TO_RUN, base.plus(u64::from(clauses)), count, funclet)
+    let Some((clauses, len)) = clauses_of(bytes, table, u64::from(size) / LOOKUP_ENTRY_BYTES, method_rva)? else { return Ok(None) };
+    let count = u64::from(len).checked_div(READYTORUN_EXCEPTION_CLAUSE.bytes).unwrap_or(0);
+    is_filter(bytes, READYTORUN_EXCEPTION_CLAUSE, base.plus(u64::from(clauses)), count, funclet)
 }
 
 /// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and the RVA of the method's
 /// clauses. They end where the clauses of the next pair begin, so the last pair only marks the end.
 fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result<Option<(u32, u32)>, ReadError> {
     let Some(last) = count.checked_sub(2) else { return Ok(None) };
-    let pair = |i: u64| table.element(i, PAIR_BYTES);
+    let pair = |i: u64| table.element(i, LOOKUP_ENTRY_BYTES);
     // createdump writes only the pages that the runtime's search touches, so this search takes the same steps: bisection down to ten pairs, then
     // linear search.
     let (mut low, mut high) = (0, last);

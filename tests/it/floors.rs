@@ -242,6 +242,38 @@ fn per_thread_state_is_in_the_ledger() {
     assert_eq!(without, alone);
 }
 
+/// Files outside of `data` that look up the offset of a field of a runtime structure. Others bind fields, and read and place them through what
+/// they bound.
+///
+/// * `contract/thread_list.rs` compares the layouts of two structures to find out what the links of threads point to.
+const OFFSETS: [&str; 1] = ["contract/thread_list.rs"];
+
+/// Whether code has a look-up such as `Thread::LinkNext.offset(d)`.
+fn looks_up_an_offset(code: &str) -> bool {
+    code.match_indices(".offset(").any(|(at, _)| {
+        let before = code[..at].trim_end();
+        let path = &before[before.rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).map_or(0, |i| i + 1)..];
+        path.rsplit("::").nth(1).is_some_and(|structure| structure.starts_with(|c: char| c.is_uppercase()))
+    })
+}
+
+/// The list may only become shorter.
+#[test]
+fn offsets_of_runtime_structures_are_looked_up_in_data() {
+    assert!(looks_up_an_offset("let at = data::Thread::LinkNext\n    .offset(&d)?;") && looks_up_an_offset("(Array::length.offset(d), 1)"));
+    assert!(!looks_up_an_offset("code.offset(ip); fields.offset(Thread::Id); MmapOptions::new().offset(4)"));
+    let program = program();
+    let outside = |name: &str| !name.starts_with("data/");
+    let mut found: Vec<&str> =
+        program.iter().filter(|(name, code)| outside(name) && looks_up_an_offset(code)).map(|(name, _)| name.as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, OFFSETS);
+    // Names of structures and fields as texts are for `contract`, which makes descriptors, and for `data`.
+    let by_name = |code: &str| [".size_of(\"", ".type_info(\"", ".offset(\""].iter().any(|call| code.contains(call));
+    let named = program.iter().filter(|(name, code)| outside(name) && !name.starts_with("contract/") && by_name(code));
+    assert_eq!(named.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
 /// Files near 600 lines should be split.
 #[test]
 fn files_stay_readable() {

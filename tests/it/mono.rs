@@ -242,6 +242,16 @@ fn the_core_of_the_repository_is_read_without_further_files() {
     }
 }
 
+/// Copies would have the elements of arrays.
+#[test]
+fn copies_of_mono_are_not_redacted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, copy) = (own(), folder.path().join("copy.dmp"));
+    let ran = run(&["trim", "--redact", dump.to_str().unwrap(), copy.to_str().unwrap()]);
+    assert_eq!(ran.exit as i32, 2, "{}", ran.err);
+    assert!(ran.err.contains("the copy cannot be redacted") && !copy.exists(), "{}", ran.err);
+}
+
 /// Damage must not stop the program: answers are partial, or an error gives the reason.
 #[test]
 fn damaged_cores_of_mono_have_partial_answers_or_errors() {

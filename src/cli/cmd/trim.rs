@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::write::{check_output, whole_file};
+use crate::analysis::{Contents, ModulesQuery, Reads, Surveys, Trim as Copying, incomplete_images, modules};
 use crate::analysis::{ModuleNeed, RedactionModel, TrimReport};
-use crate::analysis::{ModulesQuery, Reads, Surveys, Trim as Copying, incomplete_images, modules};
 use crate::base::{Answer, Missing, len64, plural};
 use crate::memory::FileSearch;
 use crate::session::{Dump, OpenOptions};
@@ -85,9 +85,10 @@ impl Command for Trim {
             }
         }
         let file = dump.file();
+        let redact = self.redact.then(|| Contents::of(&dump)).transpose()?;
         let copying = match self.with_modules {
-            true => Copying::with_modules(&dump, reads, self.redact)?,
-            false => Copying::new(&dump, reads, self.redact)?,
+            true => Copying::with_modules(&dump, reads, redact)?,
+            false => Copying::new(&dump, reads, redact)?,
         };
         let written = write(&copying, &self.out, self.force)?;
         let report = TrimReport {

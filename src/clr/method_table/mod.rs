@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, CorElementType};
 use crate::contract::{Contract, ContractError, Descriptor, InferredTypes};
+use crate::data::globals::{self, Global};
 use crate::memory::{Memory, ReadError};
 pub use crate::model::Generics;
 use coreclr::CoreClr;
@@ -66,13 +67,14 @@ impl MethodTables {
         } else {
             Flavor::CoreClr(CoreClr::bind(memory, descriptor)?)
         };
-        let well_known = |name| {
-            let found = descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null())?;
+        let well_known = |global: Global<Addr>| {
+            let found = global.of(descriptor).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null())?;
             // Mono's variables point to classes.
             Some(if let Flavor::Mono(m) = &flavor { m.handle(memory, found) } else { found })
         };
         let [string, free, object, exception] =
-            ["StringMethodTable", "FreeObjectMethodTable", "ObjectMethodTable", "ExceptionMethodTable"].map(well_known);
+            [globals::StringMethodTable, globals::FreeObjectMethodTable, globals::ObjectMethodTable, globals::ExceptionMethodTable]
+                .map(well_known);
         let inferred = descriptor.inferred.clone();
         let string = string.or_else(|| inferred.as_ref()?.string);
         Ok(MethodTables { memory: Arc::clone(memory), flavor, inferred, string, free, object, exception })

@@ -9,8 +9,8 @@ use crate::base::{Addr, CorElementType};
 use crate::clr::gcdesc::{GcDesc, Series, ValueSeries};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{
-    self, Bound, MonoArray, MonoArrayType, MonoClass, MonoClassField, MonoClassRuntimeInfo, MonoGenericClass, MonoGenericInst, MonoObject,
-    MonoType, MonoVTable, String as Text, Structure, bind,
+    self, Bound, Inline, MonoArray, MonoArrayType, MonoClass, MonoClassField, MonoClassRuntimeInfo, MonoGenericClass, MonoGenericInst,
+    MonoObject, MonoType, MonoVTable, Offset, String as Text, Structure, bind,
 };
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
@@ -65,12 +65,12 @@ pub(crate) struct Mono {
     generic: Bound<MonoGenericClass>,
     instance: Bound<MonoGenericInst>,
     header: u64,
-    bounds: u64,
+    bounds: Offset<MonoArray, Addr>,
     /// Size of the fixed part of an array.
     elements: u64,
-    array_length: u64,
-    string_length: u64,
-    characters: u64,
+    array_length: Offset<data::Array, u32>,
+    string_length: Offset<Text, u32>,
+    characters: Offset<Text, Inline>,
     /// Mask of the flag of managed pointers in `MonoType.modifiers`.
     by_reference: u64,
     enum_class: Option<Addr>,
@@ -118,11 +118,11 @@ impl Mono {
             generic: bind!(d, MonoGenericClass { container_class, class_inst, cached_class })?,
             instance: bind!(d, MonoGenericInst { type_argc, type_argv })?,
             header: MonoObject::size(d)?,
-            bounds: MonoArray::bounds.offset(d)?,
+            bounds: MonoArray::bounds.bind(d)?,
             elements: data::Array::size(d)?,
-            array_length: data::Array::m_NumComponents.offset(d)?,
-            string_length: Text::m_StringLength.offset(d)?,
-            characters: Text::m_FirstChar.offset(d)?,
+            array_length: data::Array::m_NumComponents.bind(d)?,
+            string_length: Text::m_StringLength.bind(d)?,
+            characters: Text::m_FirstChar.bind(d)?,
             by_reference: d.number("MonoTypeByReference")?,
             enum_class: class_in("EnumClass"),
             nullable_class: class_in("NullableClass"),
@@ -238,7 +238,7 @@ impl Mono {
         let base_size = match category {
             Category::Array | Category::SzArray => u32::try_from(self.elements.saturating_add(dimensions()?)).unwrap_or(u32::MAX),
             // The characters end in a NUL.
-            _ if is_string => u32::try_from(self.characters.saturating_add(2)).unwrap_or(u32::MAX),
+            _ if is_string => u32::try_from(self.characters.bytes().saturating_add(2)).unwrap_or(u32::MAX),
             _ => instance_size,
         };
         let component_size = if is_array {
@@ -527,7 +527,7 @@ impl Mono {
 
     /// Offset of the length in an object of a type of variable size.
     pub(super) fn length_at(&self, info: &MethodTableInfo) -> u64 {
-        if info.is_string { self.string_length } else { self.array_length }
+        if info.is_string { self.string_length.bytes() } else { self.array_length.bytes() }
     }
 
     /// Offset of the first element of an array.
@@ -542,7 +542,7 @@ impl Mono {
 
     /// The lengths and lower bounds of the dimensions of the array at `array`.
     pub(super) fn bounds(&self, memory: &Memory, info: &MethodTableInfo, array: Addr) -> Option<Vec<(u32, i32)>> {
-        let list = memory.ptr(array.plus(self.bounds)).ok().filter(|at| !at.is_null())?;
+        let list = self.bounds.get(memory, array).filter(|at| !at.is_null())?;
         let rank = u64::from(self.rank(memory, info)?);
         let bound = |i| {
             let at = list.element(i, 8);

@@ -31,7 +31,7 @@ pub(super) struct Net8 {
 impl Net8 {
     /// Whether a descriptor is for .NET 8, the only release with 16-bit rows.
     pub(super) fn fits(d: &Descriptor) -> bool {
-        MethodTable::TypeDefRidShort.offset(d).is_ok()
+        MethodTable::TypeDefRidShort.is_in(d)
     }
 
     pub(super) fn bind(d: &Descriptor) -> Result<Net8, ContractError> {

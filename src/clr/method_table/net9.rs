@@ -4,7 +4,7 @@
 
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, MethodTable, MethodTableAuxiliaryData, bind};
+use crate::data::{Bound, MethodTable, MethodTableAuxiliaryData, Offset, bind};
 use crate::memory::{Memory, ReadError};
 
 /// Bit of flags2: statics precede the auxiliary data (`enum_flag_HasDynamicStatics`).
@@ -14,14 +14,13 @@ const DYNAMIC_STATICS: u32 = 0x2;
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
     table: Bound<MethodTable>,
-    /// Offset of the loader module in the auxiliary data.
-    loader_module: Option<u64>,
+    loader_module: Option<Offset<MethodTableAuxiliaryData, Addr>>,
 }
 
 impl Net9 {
     pub(super) fn bind(d: &Descriptor) -> Result<Net9, ContractError> {
         let table = bind!(d, MethodTable { MTFlags2, Module, AuxiliaryData? })?;
-        Ok(Net9 { table, loader_module: MethodTableAuxiliaryData::LoaderModule.offset(d).ok() })
+        Ok(Net9 { table, loader_module: MethodTableAuxiliaryData::LoaderModule.bind(d).ok() })
     }
 
     pub(super) fn module(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
@@ -40,7 +39,7 @@ impl Net9 {
 
     /// Address of the pointer to the loader module.
     pub(super) fn loader_module(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
-        Some(self.auxiliary(memory, mt)?.plus(self.loader_module?))
+        Some(self.loader_module?.place(self.auxiliary(memory, mt)?))
     }
 
     fn auxiliary(&self, memory: &Memory, mt: Addr) -> Option<Addr> {

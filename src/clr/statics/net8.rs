@@ -13,7 +13,7 @@ use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::contract::Descriptor;
 use crate::data::{
-    Bound, DomainLocalModule, EEClass, EEClassOptionalFields, Field, Module, Structure, Thread, ThreadLocalModule, Word, bind,
+    Bound, DomainLocalModule, EEClass, EEClassOptionalFields, Field, Module, Offset, Structure, Thread, ThreadLocalModule, Word, bind,
 };
 use crate::memory::Memory;
 
@@ -38,10 +38,10 @@ pub(super) struct Net8 {
     domain: Bound<DomainLocalModule>,
     thread_module: Bound<ThreadLocalModule>,
     thread: Option<Bound<Thread>>,
-    /// Offset of `Module.DomainLocalModule`.
-    module: u64,
-    /// Offsets of `EEClass.OptionalFields` and, in the optional fields, of the index of a collectible type in the dynamic table.
-    optional: Option<(u64, u64)>,
+    /// The `DomainLocalModule` of a module.
+    statics: Offset<Module, Addr>,
+    /// The optional fields of a class and, in them, the index of a collectible type in the dynamic table.
+    optional: Option<(Offset<EEClass, Addr>, Offset<EEClassOptionalFields, u32>)>,
     array_data: Option<u64>,
     /// The thread that owns each table of modules read so far. A second owner is a contradiction.
     owners: Arc<Mutex<Map<Addr, Addr>>>,
@@ -50,13 +50,13 @@ pub(super) struct Net8 {
 impl Net8 {
     /// Binds to a runtime. `threads` enables thread statics.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net8> {
-        let optional = || Some((EEClass::OptionalFields.offset(d).ok()?, EEClassOptionalFields::ModuleDynamicID.offset(d).ok()?));
+        let optional = || Some((EEClass::OptionalFields.bind(d).ok()?, EEClassOptionalFields::ModuleDynamicID.bind(d).ok()?));
         Some(Net8 {
             memory: Arc::clone(memory),
             domain: bind!(d, DomainLocalModule { DynamicTable, DynamicCount, GCStatics, ModuleIndex, DataBlob? }).ok()?,
             thread_module: bind!(d, ThreadLocalModule { DynamicTable, DynamicCount, GCStaticsHandle }).ok()?,
             thread: if threads { bind!(d, Thread { ThreadLocalBlockTable, ThreadLocalBlockSize }).ok() } else { None },
-            module: Module::DomainLocalModule.offset(d).ok()?,
+            statics: Module::DomainLocalModule.bind(d).ok()?,
             optional: optional(),
             array_data,
             owners: Arc::default(),
@@ -66,7 +66,7 @@ impl Net8 {
     /// The base of a type's statics. If `gc`, this is the base for references, otherwise the base for other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
-        let domain = self.memory.link_or_null(module.plus(self.module))?;
+        let domain = self.statics.link_or_null(&self.memory, module)?;
         if domain.is_null() {
             return Some(Base::NONE);
         }
@@ -87,7 +87,7 @@ impl Net8 {
     pub(super) fn thread_slot(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<ThreadSlot>> {
         self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
-        let domain = self.memory.link_or_null(module.plus(self.module))?;
+        let domain = self.statics.link_or_null(&self.memory, module)?;
         if domain.is_null() {
             return Some(None);
         }
@@ -157,8 +157,8 @@ impl Net8 {
             return Some(None);
         }
         let (optional, id) = self.optional?;
-        let optional = self.memory.link(method_tables.class(info.address).ok()?.plus(optional))?;
-        Some(Some(u64::from(self.memory.u32(optional.plus(id)).ok()?)))
+        let fields = optional.link(&self.memory, method_tables.class(info.address).ok()?)?;
+        Some(Some(u64::from(id.get(&self.memory, fields)?)))
     }
 
     /// The pointer in entry `id` of a dynamic table, whose rows are {pointer, flags}. Null if not allocated yet.

@@ -10,7 +10,7 @@ use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::contract::Descriptor;
-use crate::data::{self, IdDispenser, bind};
+use crate::data::{self, IdDispenser, bind, globals};
 use crate::memory::Memory;
 
 /// The runtime's table of managed ids.
@@ -27,7 +27,7 @@ impl Ids {
     /// Binds to a runtime. The table may be missing from the dump, because it only confirms the ids in threads.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<Ids> {
         let dispenser = bind!(d, IdDispenser { IdToThread, HighestId }).ok()?;
-        let variable = d.pointer("ThinlockThreadIdDispenser").ok()?;
+        let variable = globals::ThinlockThreadIdDispenser.of(d).ok()?;
         tried(|| {
             let at = memory.ptr(variable).ok().filter(|at| !at.is_null())?;
             let threads = dispenser.get(memory, at, IdDispenser::IdToThread).filter(|at| !at.is_null())?;
@@ -110,10 +110,10 @@ impl Threads {
 
     /// Adds notes about impossible allocation contexts of `threads`.
     pub(crate) fn note_contexts(&self, threads: &[Thread], notes: &Collector) {
-        let Some((ContextPlace::Net9 { locals, .. }, _)) = &self.context else { return };
+        let Some((ContextPlace::Locals { pointer: Some(locals), .. }, _)) = &self.context else { return };
         let mut owners: Map<Addr, Addr> = Map::default();
         for thread in threads {
-            let at = thread.address.plus(*locals);
+            let at = locals.place(thread.address);
             let Ok(locals) = tried(|| self.memory.ptr(at)) else { continue };
             let other = if locals.is_null() { thread.address } else { *owners.entry(locals).or_insert(thread.address) };
             if locals.is_null() && thread.runs() {

@@ -116,7 +116,7 @@ impl<'g> Search<'g> {
 
     /// Minimum size of a `gc_heap`: up to the last field that the GC publishes.
     fn heap_size(&self) -> Option<u64> {
-        self.gc.descriptor.type_info(GCHeap::NAME).ok()?.fields.values().map(|f| f.offset).max()
+        GCHeap::last_field(&self.gc.descriptor)
     }
 
     /// The searched memory: the variables of the image, and each heap including a table that may follow its last published field.

@@ -5,7 +5,7 @@ use super::nibbles::{NibbleForm, NibbleMap};
 use super::piece::{Code, CodeOrigin};
 use crate::base::{Addr, AddrRange};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure, bind};
+use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure, bind, globals};
 
 /// Maximum number of pieces of a method: its body and funclets.
 const MAX_PIECES: u32 = 1 << 16;
@@ -63,7 +63,7 @@ impl Jitted {
             functions: Functions::bind(d)?,
             form,
             last_stub: d.number("StubCodeBlockLast")?,
-            gc_version: u32::try_from(d.number("GCInfoVersion")?).unwrap_or(u32::MAX),
+            gc_version: u32::try_from(globals::GCInfoVersion.of(d)?).unwrap_or(u32::MAX),
         })
     }
 

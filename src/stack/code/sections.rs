@@ -101,12 +101,12 @@ pub(super) struct Sections {
 
 impl Sections {
     pub(super) fn bind(d: &Descriptor, dump_bytes: u64) -> Result<Sections, ContractError> {
-        let top = RangeSectionMap::TopLevelData.offset(d)?;
+        let top = RangeSectionMap::TopLevelData.bind(d)?;
         Ok(Sections {
             fragment: bind!(d, Fragment { Next, RangeBegin, RangeEndOpen, RangeSection })?,
             section: bind!(d, RangeSection { RangeBegin, RangeEndOpen, Flags, R2RModule, HeapList })?,
             // This is the address of the map itself, not of a variable that points to it.
-            top: d.pointer("ExecutionManagerCodeRangeMapAddress")?.plus(top),
+            top: top.place(d.pointer("ExecutionManagerCodeRangeMapAddress")?),
             filled: OnceLock::new(),
             lists: Known::new(dump_bytes),
         })

@@ -17,7 +17,7 @@ use crate::base::{Addr, AddrRange, Arch, Os};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{
     ArgumentRegisters, Bound, CalleeSavedRegisters, FaultingExceptionFrame, Frame, FramedMethodFrame, HijackArgs, HijackFrame,
-    InlinedCallFrame, ResumableFrame, SoftwareExceptionFrame, Structure, Thread, TransitionBlock, bind,
+    InlinedCallFrame, ResumableFrame, SoftwareExceptionFrame, Structure, Thread, TransitionBlock, bind, globals,
 };
 use helper::Helper;
 pub(crate) use protected::ProtectedFrame;
@@ -244,7 +244,7 @@ impl FrameReader {
             callee_saved: registers_of::<CalleeSavedRegisters>(d, arch),
             callee_saved_size: CalleeSavedRegisters::size(d).unwrap_or(0),
             argument_bytes: ArgumentRegisters::size(d).unwrap_or(0),
-            gc_version: d.number("GCInfoVersion")?,
+            gc_version: globals::GCInfoVersion.of(d)?,
         };
         for name in d.globals.keys() {
             let Some(short) = name.strip_suffix("Identifier").filter(|n| n.contains("Frame")) else { continue };

@@ -16,6 +16,7 @@ use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
 use crate::clr::type_names::TypeNames;
 use crate::contract::{RuntimeError, Site, is_runtime_name, own_program};
+use crate::data::globals;
 use crate::dump::{Bytes, Module as Listed};
 use crate::memory::{FileId, Image, Memory, hex, module_id};
 use crate::session::{Dump, Error, Images, Runtime};
@@ -164,7 +165,7 @@ fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Ad
     let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
     let listed = loader.listed();
     if listed.modules.is_empty() && !listed.whole {
-        let why = runtime.descriptor().pointer("AppDomain").err();
+        let why = globals::AppDomain.of(runtime.descriptor()).err();
         unread(why.map_or_else(|| "it has no module that can be read".into(), |e| e.to_string()));
     }
     notes.extend(&loader.faults());

@@ -4,6 +4,7 @@ use super::finder::{Finder, arrow};
 use crate::analysis::{PlaceKind, WhereReport};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Missing, PAGE};
+use crate::data::{GCHeap, HeapSegment, Structure, Thread};
 use crate::dump::ThreadStacks;
 use crate::gc::{HandleFilter, SideTable};
 use crate::model::{HandleModel, RegionListModel, RegionModel};
@@ -11,7 +12,7 @@ use crate::model::{HandleModel, RegionListModel, RegionModel};
 impl Finder<'_> {
     /// Finds a `heap_segment` of a segment in use or of a free one.
     pub(super) fn segment_structure(&self, blank: &WhereReport) -> Option<WhereReport> {
-        let is = |at: Addr| self.structure("HeapSegment", at).filter(|r| r.contains(blank.address));
+        let is = |at: Addr| self.structure::<HeapSegment>(at).filter(|r| r.contains(blank.address));
         let used = self.heap.segments().iter().find_map(|s| Some((is(s.address)?, s)));
         let (range, text) = if let Some((range, s)) = used {
             (range, format!("heap_segment of {} of heap {}, objects from {} to {}", s.generation, s.heap, s.start, s.allocated))
@@ -80,7 +81,7 @@ impl Finder<'_> {
     /// Finds a `gc_heap`: server GC has one for each heap.
     pub(super) fn gc_heap(&self, blank: &WhereReport) -> Option<WhereReport> {
         let heaps = &self.heap.gc().facts().heaps;
-        let is = |at: Addr| self.structure("GCHeap", at).filter(|r| r.contains(blank.address));
+        let is = |at: Addr| self.structure::<GCHeap>(at).filter(|r| r.contains(blank.address));
         let (index, range) = heaps.iter().find_map(|h| Some((h.index, is(h.address?)?)))?;
         let (text, offset) = (format!("gc_heap of heap {index}"), blank.address.since(range.start));
         Some(WhereReport { kind: PlaceKind::GcHeap, text, range: Some(range), offset, ..blank.clone() })
@@ -88,7 +89,7 @@ impl Finder<'_> {
 
     /// Finds a `Thread` of the runtime.
     pub(super) fn thread(&self, blank: &WhereReport) -> Option<WhereReport> {
-        let is = |at: Addr| self.structure("Thread", at).filter(|r| r.contains(blank.address));
+        let is = |at: Addr| self.structure::<Thread>(at).filter(|r| r.contains(blank.address));
         let list = self.notes.with(self.heap.runtime().thread_list().ok()?);
         let (thread, range) = list.iter().find_map(|t| Some((t, is(t.address)?)))?;
         let os_id = thread.os_id.and_then(|id| u32::try_from(id).ok()).filter(|id| *id != 0);
@@ -151,14 +152,8 @@ impl Finder<'_> {
 
     /// Returns the memory of a structure at `at`. If the descriptor does not have its size, the range ends after the last known field, or has only
     /// the byte at `at`.
-    fn structure(&self, type_name: &str, at: Addr) -> Option<AddrRange> {
-        let d = self.heap.runtime().descriptor();
-        let fields = || {
-            let names = d.type_info(type_name).ok()?.fields.keys();
-            let last = names.filter_map(|f| d.offset(type_name, f).ok()).max()?;
-            last.checked_add(self.heap.memory().ptr_bytes())
-        };
-        let bytes = d.size_of(type_name).ok().or_else(fields).unwrap_or(1).max(1);
+    fn structure<S: Structure>(&self, at: Addr) -> Option<AddrRange> {
+        let bytes = S::extent(self.heap.runtime().descriptor(), self.heap.memory().ptr_bytes());
         (!at.is_null()).then(|| AddrRange::new(at, at.plus(bytes)))
     }
 }

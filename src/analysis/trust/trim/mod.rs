@@ -8,6 +8,7 @@ mod redact;
 mod report;
 mod sink;
 
+pub(crate) use redact::Contents;
 pub use report::*;
 
 use std::io::{self, Write};
@@ -101,7 +102,7 @@ impl Reads {
 pub struct Trim<'d> {
     dump: &'d Dump,
     reads: Reads,
-    redact: bool,
+    redact: Option<Contents>,
     layout: Layout,
 }
 
@@ -115,7 +116,7 @@ impl<'d> Trim<'d> {
     ///
     /// # Errors
     /// [`WriteError`].
-    pub fn new(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
+    pub fn new(dump: &'d Dump, reads: Reads, redact: Option<Contents>) -> Result<Trim<'d>, WriteError> {
         Trim::of(dump, reads, redact, captured(dump.memory()))
     }
 
@@ -123,7 +124,7 @@ impl<'d> Trim<'d> {
     ///
     /// # Errors
     /// [`WriteError`].
-    pub fn with_modules(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
+    pub fn with_modules(dump: &'d Dump, reads: Reads, redact: Option<Contents>) -> Result<Trim<'d>, WriteError> {
         Trim::of(dump, reads, redact, dump.memory().known(AddrRange::new(Addr::NULL, Addr(u64::MAX))))
     }
 
@@ -133,7 +134,7 @@ impl<'d> Trim<'d> {
         bytes(&subtract(&union(kept, 0), &captured(self.dump.memory())))
     }
 
-    fn of(dump: &'d Dump, reads: Reads, redact: bool, captured: Vec<AddrRange>) -> Result<Trim<'d>, WriteError> {
+    fn of(dump: &'d Dump, reads: Reads, redact: Option<Contents>, captured: Vec<AddrRange>) -> Result<Trim<'d>, WriteError> {
         let format = Ranges::of(dump.file().facts.container);
         let mut gap = format.entry_bytes;
         let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).chain(&reads.texts).copied().collect();
@@ -149,7 +150,7 @@ impl<'d> Trim<'d> {
         }
         let addresses = Addresses::of(dump);
         let is_address = |value: u64| addresses.contains(value);
-        let layout = lay_out(dump.file(), &ranges, redact.then_some(&is_address))?;
+        let layout = lay_out(dump.file(), &ranges, redact.is_some().then_some(&is_address))?;
         Ok(Trim { dump, reads, redact, layout })
     }
 
@@ -171,8 +172,8 @@ impl<'d> Trim<'d> {
         out.write_all(&self.layout.head)?;
         let mut sink = Sink::new(out, &self.layout.ranges);
         let mut redacted = None;
-        if self.redact {
-            redacted = Some(Redaction::new(self.dump, &self.reads).write(&mut sink)?);
+        if let Some(contents) = &self.redact {
+            redacted = Some(Redaction::new(self.dump, contents, &self.reads).write(&mut sink)?);
         } else {
             for range in &self.layout.ranges {
                 sink.copy(self.dump.memory(), AddrRange::new(range.start, range.start.plus(range.len)))?;

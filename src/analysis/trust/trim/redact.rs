@@ -18,20 +18,56 @@ use crate::base::ranges::{intersect, subtract, union};
 use crate::base::{Addr, AddrRange, Count, Endian, Silent};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
+use crate::clr::header::header_distance;
+use crate::clr::strings::Strings;
 use crate::contract::redacted_crash_report;
-use crate::data;
 use crate::dump::{ThreadStacks, has_no_text};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::heapgraph::Roots;
 use crate::memory::Memory;
 use crate::model::{GapKind, WalkModel};
 use crate::session::roots::RootOptions;
-use crate::session::{Dump, Heap, Namer, Runtime};
+use crate::session::{Dump, Error, Heap, Namer, Runtime};
 
 /// Maximum number of objects found from roots if the heap is incomplete.
 const MAX_STRAY: usize = 1 << 20;
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
+
+/// The layouts by which the contents of objects are left out, of every runtime in the dump; `None` for a runtime without a readable heap.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents(Vec<Option<ObjectLayout>>);
+
+impl Contents {
+    /// # Errors
+    /// [`Error::Query`] if the layout of a runtime's objects is not known, so that a copy could have their contents.
+    pub(crate) fn of(dump: &Dump) -> Result<Contents, Error> {
+        let of = |runtime: &Runtime| runtime.heap().is_ok().then(|| ObjectLayout::of(runtime)).transpose();
+        Ok(Contents(dump.runtimes().into_iter().flatten().map(of).collect::<Result<_, _>>()?))
+    }
+}
+
+/// Where objects have contents.
+#[derive(Clone, Copy, Debug)]
+struct ObjectLayout {
+    /// Offset of the first character of a string.
+    first_char: u64,
+    /// Size of the header word before an object, without padding; 0 if the descriptor does not have it, so that no reader needs the header.
+    header: u64,
+}
+
+impl ObjectLayout {
+    fn of(runtime: &Runtime) -> Result<ObjectLayout, Error> {
+        let (memory, d) = (runtime.memory(), runtime.descriptor());
+        if d.is_mono() {
+            return Err(Error::Query("the copy cannot be redacted: gcdump does not remove the contents of Mono's objects".into()));
+        }
+        let unknown =
+            |e| Error::Query(format!("the copy cannot be redacted, because the position of the characters in strings is unknown: {e}"));
+        let first_char = Strings::bind(memory, d).map_err(unknown)?.content();
+        Ok(ObjectLayout { first_char, header: header_distance(d).unwrap_or(0) })
+    }
+}
 
 /// Treatment of a memory range.
 enum Act {
@@ -58,8 +94,9 @@ pub(super) struct Redaction<'d> {
 }
 
 impl<'d> Redaction<'d> {
-    pub(super) fn new(dump: &'d Dump, reads: &Reads) -> Redaction<'d> {
-        let heaps: Vec<RedactedHeap> = dump.runtimes().into_iter().flatten().filter_map(RedactedHeap::open).collect();
+    pub(super) fn new(dump: &'d Dump, contents: &Contents, reads: &Reads) -> Redaction<'d> {
+        let runtimes = dump.runtimes().into_iter().flatten().zip(&contents.0);
+        let heaps: Vec<RedactedHeap> = runtimes.filter_map(|(runtime, layout)| RedactedHeap::open(runtime, (*layout)?)).collect();
         let mut acts = Vec::new();
         let mut segments = Vec::new();
         for (i, heap) in heaps.iter().enumerate() {
@@ -168,10 +205,7 @@ enum Keep {
 struct RedactedHeap {
     heap: Heap,
     namer: Namer,
-    /// Offset of the first character of a string.
-    first_char: u64,
-    /// Size of the header word before an object, without padding.
-    header: u64,
+    layout: ObjectLayout,
     /// Byte arrays with stack traces of exceptions, which contain addresses and no text.
     traces: Set<Addr>,
     /// Sorted objects that heap walks do not find, because parts of the heap are not in the dump.
@@ -180,7 +214,7 @@ struct RedactedHeap {
 }
 
 impl RedactedHeap {
-    fn open(runtime: &Runtime) -> Option<RedactedHeap> {
+    fn open(runtime: &Runtime, layout: ObjectLayout) -> Option<RedactedHeap> {
         let (memory, d) = (runtime.memory(), runtime.descriptor());
         let heap = runtime.heap().ok()?;
         let namer = heap.namer();
@@ -189,15 +223,7 @@ impl RedactedHeap {
             let exceptions = objects_of(&heap, |mt| reader.is_exception(names, mt));
             traces.extend(exceptions.data.into_iter().filter_map(|(object, _)| reader.trace_bytes(names, object)));
         }
-        let mut out = RedactedHeap {
-            first_char: data::String::m_FirstChar.offset(d).unwrap_or_else(|_| memory.ptr_bytes().saturating_add(4)),
-            header: d.number("SyncBlockValueToObjectOffset").unwrap_or(4),
-            heap,
-            namer,
-            traces,
-            strays: Vec::new(),
-            walks: FxHashMap::default(),
-        };
+        let mut out = RedactedHeap { layout, heap, namer, traces, strays: Vec::new(), walks: FxHashMap::default() };
         out.walks = out.heap.type_sums().data.walks.iter().cloned().collect();
         if out.walks.values().any(|w| !w.complete || w.skipped_bytes > 0) {
             out.strays = out.strays();
@@ -207,7 +233,7 @@ impl RedactedHeap {
 
     /// Whether `range` starts at the first character of a string.
     fn is_text(&self, range: AddrRange) -> bool {
-        range.start.minus(self.first_char).and_then(|at| self.heap.walker().object(at)).is_some_and(|(kind, _)| kind.is_string)
+        range.start.minus(self.layout.first_char).and_then(|at| self.heap.walker().object(at)).is_some_and(|(kind, _)| kind.is_string)
     }
 
     /// Returns the objects that are reachable from roots but not found by heap walks. Also adds their stack traces to `traces`.
@@ -319,7 +345,7 @@ impl RedactedHeap {
         let word = memory.ptr_bytes();
         let part = |from: u64, to: u64| AddrRange::new(at.plus(from), at.plus(to.max(from)));
         let add = |n: &mut u64, more: u64| n.grow(more);
-        if let Some(header) = at.minus(self.header) {
+        if let Some(header) = at.minus(self.layout.header) {
             sink.copy(memory, AddrRange::new(header, at))?;
         }
         // The size includes the header word, which precedes the object.
@@ -335,12 +361,12 @@ impl RedactedHeap {
         }
         match keeps.entry(kind.index).or_insert_with(|| self.keep(kind)) {
             Keep::String => {
-                sink.copy(memory, part(0, self.first_char))?;
+                sink.copy(memory, part(0, self.layout.first_char))?;
                 // The characters are followed by a NUL.
                 let length = size.saturating_sub(kind.base_size);
                 add(&mut counts.strings, 1);
                 add(&mut counts.string_bytes, length);
-                sink.fill(part(self.first_char, self.first_char.saturating_add(length)), letter(memory))
+                sink.fill(part(self.layout.first_char, self.layout.first_char.saturating_add(length)), letter(memory))
             }
             Keep::Head => {
                 add(&mut counts.arrays, 1);
