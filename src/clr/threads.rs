@@ -153,6 +153,8 @@ const STATES: &[(u64, &str)] = &[
 
 /// State flag of a thread that is set up for managed code.
 const INITIALIZED: u32 = 0x0002_0000;
+/// State flag of a thread that does not keep the process alive.
+const BACKGROUND: u32 = 0x0000_0200;
 /// State flags of unstarted and of dead threads.
 const UNSTARTED: u32 = 0x0000_0400;
 const DEAD: u32 = 0x0000_0800;

@@ -91,8 +91,8 @@ impl Reading<'_> {
         }
         let Some(fills) = self.all_fill_pointers(&what, address) else { return queue };
         let parts = fills.len();
-        if !fills.is_sorted() {
-            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
+        if let Some(fault) = fault(&fills) {
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are {fault}"));
             return queue;
         }
         queue.complete = true;
@@ -174,6 +174,14 @@ impl Reading<'_> {
         }
         let fills = self.fill_pointers(what, queue);
         fills.whole.then_some(fills.pointers)
+    }
+}
+
+/// What contradicts the runtime in fill pointers: the array is allocated with the queue, and every fill pointer leads into it.
+pub(super) fn fault(fills: &[Addr]) -> Option<&'static str> {
+    match fills {
+        fills if fills.iter().any(|at| at.is_null()) => Some("null"),
+        fills => (!fills.is_sorted()).then_some("out of order"),
     }
 }
 

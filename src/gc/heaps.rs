@@ -1,6 +1,6 @@
 //! Allocation contexts, and the items that `GetHeapData` returns.
 
-use super::finalizers::FillPointers;
+use super::finalizers::{FillPointers, fault};
 use super::{HeapId, Reading, names};
 use crate::base::missed::tried;
 use crate::base::{Addr, NoteKind};
@@ -156,11 +156,12 @@ impl Reading<'_> {
         let what = format!("heap {}: finalization queue", heap.index);
         let length = self.capped(Some(address), &what, (queue.length, self.limits.per_heap_array), "fill pointers");
         let fills = self.fill_pointers(&what, FillPointers { length, ..queue });
-        let [registered, ready] =
-            fills.lists().map(|list| list.and_then(|(from, to)| to.since(from)).map(|bytes| bytes / self.memory.ptr_bytes()));
-        if fills.whole && (registered.is_none() || ready.is_none()) && length >= 3 {
-            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
+        let fault = fault(&fills.pointers).filter(|_| fills.whole && length >= 3);
+        if let Some(fault) = fault {
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are {fault}"));
         }
+        let entries = |(from, to): (Addr, Addr)| Some(to.since(from)? / self.memory.ptr_bytes());
+        let [registered, ready] = fills.lists().map(|list| list.filter(|_| fault.is_none()).and_then(entries));
         Some(FinalizeQueueModel { address, fill_pointers: fills.pointers, registered, ready })
     }
 

@@ -3,7 +3,7 @@
 //! Every rule held for the 1,330 segments and regions of 141 real dumps of .NET 8 to 11, workstation and server, CoreCLR and NativeAOT.
 //! Fields of frozen segments that the runtime does not use are not set, and are not checked.
 
-use super::{Gc, Reading, names};
+use super::{Gc, HeapId, Reading, names};
 use crate::base::{Collector, NoteKind, PAGE};
 use crate::model::{Generation, SegmentModel};
 
@@ -48,6 +48,33 @@ impl Gc {
 }
 
 impl Reading<'_> {
+    /// Adds a note if the list of the oldest generation has frozen segments only: the GC keeps a region of its own in every generation. With segments,
+    /// that list holds the ephemeral segment, which has a note of its own. `own` are the segments of one heap.
+    pub(super) fn note_only_frozen(&self, heap: HeapId, own: &[SegmentModel]) {
+        let frozen = own.iter().filter(|s| s.generation == Generation::Frozen).last();
+        let Some(last) = frozen.filter(|_| self.facts.regions && !self.facts.moves_objects()) else { return };
+        if !own.iter().any(|s| s.generation == Generation::Gen2) && self.notes.notes().complete() {
+            let what =
+                format!("heap {}: the list of gen2 ends after its frozen segments, although every generation has a region", heap.index);
+            self.notes.add(NoteKind::Invalid, last.address, what);
+        }
+    }
+
+    /// Adds a note if objects of two segments have the same addresses.
+    pub(super) fn note_overlaps(&self, segments: &[SegmentModel]) {
+        let mut by_start: Vec<&SegmentModel> = segments.iter().filter(|s| s.start < s.allocated).collect();
+        by_start.sort_by_key(|s| (s.start, s.allocated));
+        let mut below: Option<&SegmentModel> = None;
+        for s in by_start.into_iter().filter(|_| !self.facts.moves_objects()) {
+            if let Some(below) = below.filter(|below| s.start < below.allocated) {
+                let what =
+                    format!("the objects of segments {} and {} have the same addresses, from {} on", below.address, s.address, s.start);
+                self.notes.add(NoteKind::Invalid, below.address, what);
+            }
+            below = below.filter(|below| below.allocated > s.allocated).or(Some(s));
+        }
+    }
+
     /// Adds notes for segments of the oldest generation with a wrong flag of frozen segments: set although the GC created the segment, or
     /// not set although it did not. `own` are the segments of one heap.
     pub(super) fn note_frozen(&self, own: &[SegmentModel]) {

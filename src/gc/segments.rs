@@ -24,6 +24,16 @@ pub(super) struct RawSegment {
     heap: Option<Addr>,
 }
 
+impl RawSegment {
+    /// Whether all bounds and the link are null, which no segment on a list has.
+    fn is_blank(&self) -> bool {
+        [self.mem, self.allocated, self.committed, self.reserved, self.next].iter().all(|at| at.is_null())
+    }
+}
+
+/// No object is below this address: Linux and Windows do not map the first 64 KiB.
+const LOWEST: Addr = Addr(0x1_0000);
+
 /// A segment list.
 #[derive(Clone, Copy)]
 struct List {
@@ -91,12 +101,14 @@ impl Reading<'_> {
                 reading.follow(*list, &lists, &youngest, &mut seen, &mut own);
             }
             reading.note_unlisted(heap, &youngest, &own);
+            reading.note_only_frozen(heap, &own);
             reading.note_frozen(&own);
             // Stable: keeps list order within a generation.
             own.sort_by_key(|s| s.generation);
             own
         });
         let out: Vec<SegmentModel> = out.into_iter().flatten().collect();
+        self.note_overlaps(&out);
         // Every heap has segments from its initialization on.
         if out.is_empty() && self.notes.notes().complete() {
             self.notes.add(Missing::Heap, None, "no segment of the GC heap was found");
@@ -204,9 +216,16 @@ impl Reading<'_> {
                 return;
             }
             seen.insert(address);
-            let next = raw.next;
-            out.push(self.segment_model(heap, kind, address, &raw, youngest));
-            address = next;
+            if raw.mem < LOWEST {
+                let what = match raw.is_blank() {
+                    true => format!("{name} ends at {address}, which holds zeros instead of a segment"),
+                    false => format!("{name}: segment {address} is left out, because the start of its objects, {}, is no address", raw.mem),
+                };
+                self.notes.add(NoteKind::Invalid, address, what);
+            } else {
+                out.push(self.segment_model(heap, kind, address, &raw, youngest));
+            }
+            address = raw.next;
         }
     }
 

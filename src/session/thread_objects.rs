@@ -52,6 +52,7 @@ impl Runtime {
     pub(crate) fn note_thread_objects(&self, notes: &Collector) {
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_handles(threads, notes);
+        self.note_null_objects(notes);
         let mut owners: Map<Addr, Addr> = Map::default();
         for (thread, object) in self.thread_objects(threads) {
             let other = thread.exposed.map_or(thread.address, |object| *owners.entry(object).or_insert(thread.address));
@@ -62,6 +63,15 @@ impl Runtime {
                 _ => continue,
             };
             notes.add(NoteKind::Invalid, reader.exposed_at(thread), format!("the thread at {}: {what}", thread.address));
+        }
+    }
+
+    /// Adds notes on handles of managed threads that hold null although the threads run, for answers about handles and about what they hold.
+    pub(crate) fn note_null_objects(&self, notes: &Collector) {
+        let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
+        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
+        if !moving() {
+            reader.note_null_objects(threads, notes);
         }
     }
 

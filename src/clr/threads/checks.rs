@@ -152,4 +152,20 @@ impl Threads {
             }
         }
     }
+
+    /// Adds notes about foreground threads that run but whose handle holds no managed object, which `Thread.Start` creates. The main thread (id 1) and
+    /// background threads that native code started may have none. Handles around such a handle may be lost as well, so this is for answers about
+    /// handles too.
+    pub(crate) fn note_null_objects(&self, threads: &[Thread], notes: &Collector) {
+        let is_started = |thread: &&Thread| {
+            thread.runs() && thread.id.is_some_and(|id| id > 1) && thread.state.is_some_and(|state| state & super::BACKGROUND == 0)
+        };
+        for thread in threads.iter().filter(|_| !self.descriptor.is_native_aot()).filter(is_started) {
+            let Some(handle) = tried(|| self.exposed_handle(thread)).filter(|handle| !handle.is_null()) else { continue };
+            if tried(|| self.memory.ptr(handle)).is_ok_and(|object| object.is_null()) {
+                let what = format!("the thread at {}: it runs, but the handle of its managed object holds null", thread.address);
+                notes.add(NoteKind::Invalid, handle, what);
+            }
+        }
+    }
 }

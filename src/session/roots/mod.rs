@@ -227,6 +227,7 @@ fn handle_roots(
     if wanted.is_empty() {
         return;
     }
+    runtime.note_null_objects(notes);
     let most = runtime.limits().roots;
     let (mut skipped, mut found) = (0u64, 0u64);
     let mut strength = Strength::bind(runtime);

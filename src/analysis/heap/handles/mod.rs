@@ -73,6 +73,7 @@ pub(crate) fn each_handle(
         notes.extend(&types.notes);
         return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {has}")).given(&notes.notes()));
     }
+    runtime.note_null_objects(&notes);
     let namer = runtime.namer();
     let list = query.lists();
     // Handles can be read without the heap. Sizes and generations of objects, and a filter by object type, need it.
