@@ -40,6 +40,7 @@ fn of_error(e: &Error) -> Option<String> {
         Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
         Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
         Error::NoRoot(at) => Some(format!("`gcdump path {at}` lists the roots that hold it")),
+        Error::NotAnException(at, _) => Some(format!("`gcdump object {at}` shows it")),
         Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows the object there")),
         Error::Unknown(e, loss) => {
             let advice: Vec<String> = of_note(loss).map(String::from).into_iter().chain(of_error(e)).collect();
@@ -59,6 +60,7 @@ fn of_runtime(e: &RuntimeError) -> Option<String> {
         RuntimeError::NativeAot { in_file: true, .. } | RuntimeError::Unread { .. } | RuntimeError::NoRuntime { program: Some(_), .. } => {
             Some("--modules PATH with the program's file supplies it".into())
         }
+        RuntimeError::Snapshot => Some("stat, retained, objsize, path and diff can use it; all other commands need a dump".into()),
         RuntimeError::Unsupported { undescribed: true, .. } => Some("--modules PATH with its files supplies it".into()),
         RuntimeError::Unsupported { .. } => Some("--overlay FILE adds an overlay".into()),
         _ => None,

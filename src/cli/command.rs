@@ -337,6 +337,7 @@ fn is_of_an_object(e: &Error) -> bool {
         Error::NoObject(_)
             | Error::NotIn(..)
             | Error::NoValueType(..)
+            | Error::NotAnException(..)
             | Error::Nothing(_)
             | Error::Unknown(..)
             | Error::Value(_)

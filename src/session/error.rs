@@ -41,6 +41,9 @@ pub enum Error {
     /// A value of this type was requested at this address, but the type is a reference type.
     #[error("{0} is not a value type")]
     NoValueType(Name, Addr),
+    /// The object at the address has this type, which is not that of an exception.
+    #[error("{0} is an object of type {1}, not an exception")]
+    NotAnException(Addr, String),
     /// An object or value has another type than requested, or is not in the dump.
     #[error(transparent)]
     Value(#[from] ValueError),
@@ -68,6 +71,7 @@ impl Error {
                 | Error::NotIn(..)
                 | Error::NoRoot(_)
                 | Error::NoValueType(..)
+                | Error::NotAnException(..)
                 | Error::Nothing(_)
                 | Error::Query(_)),
                 Some(loss),
