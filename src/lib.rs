@@ -180,7 +180,7 @@ pub mod internals {
 
 pub use base::{
     Addr, AddrRange, Answer, Arch, Cancel, Cancelled, CorElementType, Limits, Missing, Name, NoRoom, Note, NoteKind, NoteReason, Notes, Os,
-    Progress, Token, TokenTable,
+    Progress, Remedy, Token, TokenTable,
 };
 pub use clr::threads::AllocContext;
 pub use contract::{ContractError, RuntimeError};

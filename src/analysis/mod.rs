@@ -35,8 +35,8 @@ pub use condition::rows::RowValue;
 pub use condition::{Condition, ConditionError};
 pub(crate) use dump::analyze::command_line;
 pub use dump::analyze::{
-    AnalyzeQuery, AnalyzeReport, BelowThreshold, Complaint, Problem, ProblemId, ProblemSeverity, SkippedProblem, Thresholds, Triage,
-    analyze,
+    AnalyzeQuery, AnalyzeReport, BelowThreshold, Complaint, Problem, ProblemId, ProblemSeverity, RuleNeed, SkippedProblem, Thresholds,
+    Triage, analyze,
 };
 pub(crate) use dump::app::app;
 pub use dump::contracts::{

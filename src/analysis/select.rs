@@ -82,7 +82,7 @@ impl Selection {
             taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some_and(|field| is_text(field.declared(heap))))
         };
         match tried(|| fields.into_iter().find(hidden)) {
-            Some(path) => Err(Error::Query(format!("texts are hidden here: --where cannot compare {}", path.join(".")))),
+            Some(path) => Err(Error::Query(format!("texts are hidden here: a condition cannot compare {}", path.join(".")))),
             None => Ok(()),
         }
     }

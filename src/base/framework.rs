@@ -145,7 +145,7 @@ mod tests {
             ("Interop+Sys.Write(IntPtr)", ""),
             ("[InlinedCallFrame] System.Threading.Monitor.Wait(Int32)", "System.Threading"),
             ("[InlinedCallFrame]", ""),
-            ("a method of Microsoft.AspNetCore.Http.dll (--modules PATH supplies its name)", "Microsoft.AspNetCore.Http"),
+            ("a method of Microsoft.AspNetCore.Http.dll", "Microsoft.AspNetCore.Http"),
             ("its task", ""),
             ("", ""),
             ("é", ""),

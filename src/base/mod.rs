@@ -48,7 +48,7 @@ pub use ledger::budget::{Budget, Disjoint};
 pub use ledger::cancel::{Cancel, Cancelled};
 pub(crate) use ledger::{cancel, missed, reads};
 pub use limits::Limits;
-pub use missing::{Missing, NoteReason};
+pub use missing::{Missing, NoteReason, Remedy};
 pub use name::Name;
 pub use named::UnknownName;
 pub(crate) use named::did_you_mean;

@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
 use super::missed::{Missed, Scope};
-use super::missing::{Missing, NoteReason};
+use super::missing::{Missing, NoteReason, Remedy};
 use super::{Addr, named_enum, plural};
 
 named_enum! {
@@ -74,6 +74,16 @@ pub struct Note {
     pub message: String,
     /// The address of the problem, if it has one.
     pub address: Option<Addr>,
+    /// The source of the missing data, if one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+}
+
+impl Note {
+    /// The kind, the missing part and the remedy, for another note with this reason.
+    pub fn reason(&self) -> NoteReason {
+        NoteReason { kind: self.kind, code: self.code, remedy: self.remedy }
+    }
 }
 
 /// Maximum number of different notes in one answer. A hostile dump could cause a note for each of a million threads.
@@ -97,8 +107,8 @@ impl Notes {
 
     /// Adds a note. Adding an equal note again only increases its count.
     pub fn add(&mut self, reason: impl Into<NoteReason>, address: impl Into<Option<Addr>>, message: impl Into<String>) {
-        let NoteReason { kind, code } = reason.into();
-        self.insert(Note { kind, code, message: message.into(), address: address.into() }, 1);
+        let NoteReason { kind, code, remedy } = reason.into();
+        self.insert(Note { kind, code, message: message.into(), address: address.into(), remedy }, 1);
     }
 
     fn insert(&mut self, note: Note, times: u64) {
@@ -108,7 +118,7 @@ impl Notes {
             self.list.insert(note, times);
         } else {
             let message = format!("more than {MAX_NOTES} notes; the rest are left out");
-            let n = self.list.entry(Note { kind: NoteKind::LimitHit, code: None, message, address: None }).or_default();
+            let n = self.list.entry(Note { kind: NoteKind::LimitHit, code: None, message, address: None, remedy: None }).or_default();
             *n = n.saturating_add(times);
         }
     }
@@ -133,8 +143,13 @@ impl Notes {
 
     /// The notes, each prefixed with `subject`: for answers about several dumps.
     pub fn about(&self, subject: &str) -> Notes {
-        let about = |n: &Note| Note { message: format!("{subject}: {}", n.message), ..n.clone() };
-        Notes { list: self.list.iter().map(|(note, times)| (about(note), *times)).collect() }
+        self.reworded(|note| format!("{subject}: {}", note.message))
+    }
+
+    /// The notes with the messages that `message` returns.
+    pub(crate) fn reworded(&self, message: impl Fn(&Note) -> String) -> Notes {
+        let reworded = |note: &Note| Note { message: message(note), ..note.clone() };
+        Notes { list: self.list.iter().map(|(note, times)| (reworded(note), *times)).collect() }
     }
 
     /// The notes, in the order in which each was first added.
@@ -280,5 +295,26 @@ mod tests {
         assert!(both.iter().eq(notes.iter()));
         let about = both.about("a.dmp");
         assert!(about.iter().all(|n| n.message.starts_with("a.dmp: ")) && about.complete() == both.complete());
+    }
+
+    #[test]
+    fn a_note_without_a_remedy_is_written_as_before_there_were_remedies() {
+        let mut notes = Notes::new();
+        notes.add(Missing::Metadata, None, "a");
+        notes.add(Missing::Metadata.supplied_by(Remedy::ModuleFile), None, "a");
+        notes.add(NoteKind::ModuleMismatch.supplied_by(None), None, "a");
+        let texts: Vec<String> = notes.iter().map(|note| serde_json::to_string(note).unwrap()).collect();
+        let wanted = [
+            r#"{"kind":"missing","code":"metadata","message":"a","address":null}"#,
+            r#"{"kind":"missing","code":"metadata","message":"a","address":null,"remedy":"module-file"}"#,
+            r#"{"kind":"module-mismatch","code":null,"message":"a","address":null}"#,
+        ];
+        assert_eq!(texts, wanted);
+        let read: Vec<Note> = texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        assert!(notes.iter().eq(&read));
+        // Another note with the reason of a note keeps its remedy.
+        let mut again = Notes::new();
+        read.iter().for_each(|note| again.add(note.reason(), note.address, note.message.clone()));
+        assert!(again.iter().eq(&read));
     }
 }

@@ -119,7 +119,8 @@ impl Delegates {
     pub(crate) fn note_lists(&self, notes: &Collector) {
         self.budget.note("reading delegates", notes);
         if let Err(missing) = &self.fields {
-            notes.add(Missing::Objects, None, format!("the methods of delegates cannot be found: {missing}"));
+            let reason = Missing::Objects.supplied_by(missing.remedy());
+            notes.add(reason, None, format!("the methods of delegates cannot be found: {missing}"));
         }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collections::Tables;
-use crate::base::{Addr, Budget, Collector, Missing, NoteKind, thousands};
+use crate::base::{Addr, Budget, Collector, Missing, NoteKind, Remedy, thousands};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
@@ -45,9 +45,9 @@ impl Library {
         };
         if !known {
             notes.add(
-                Missing::Metadata,
+                Missing::Metadata.supplied_by(Remedy::ModuleFile),
                 None,
-                format!("the types of {CORE} are unknown: its metadata is not in the dump; --modules PATH with its file supplies it"),
+                format!("the types of {CORE} are unknown: its metadata is not in the dump"),
             );
         }
         Ok(Library::of(runtime, types, notes))

@@ -85,7 +85,7 @@ impl Texts {
     fn suspended(&self, object: Addr) -> Option<String> {
         match self.suspended.of(self.library.types().names(), object) {
             Suspended::Method(name) => Some(format!("({})", named(name.shown()))),
-            Suspended::InFile(module) => Some(format!("(continuation of a method of {module}; --modules PATH supplies its name)")),
+            Suspended::InFile(module) => Some(format!("(continuation of a method of {module})")),
             Suspended::Unknown => None,
         }
     }

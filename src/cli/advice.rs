@@ -1,8 +1,10 @@
-//! Advice on errors of the library: options and commands that help. The library's own messages do not mention options, because programs without a
-//! command line show these messages too.
+//! Advice on errors and notes of the library: options and commands that help. The library's own messages do not name options, because programs
+//! without a command line show these messages too. [`crate::output::advice`] has the words for notes, which reports use as well.
 
+use crate::base::Notes;
 use crate::contract::RuntimeError;
 use crate::dump::DumpError;
+use crate::output::advice::{joined, of_note};
 use crate::session::{Error, Runtime};
 
 /// Returns the message of `e`, followed by the option or command that helps.
@@ -16,6 +18,11 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
     });
     let message = format!("{e:#}");
     advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
+}
+
+/// Returns the notes of an answer of the library, each followed by the option that helps. Called once, where an answer leaves the library.
+pub(super) fn advised_notes(notes: &Notes) -> Notes {
+    notes.reworded(|note| joined(&note.message, of_note(note)))
 }
 
 /// Replaces `message`, the reason in an answer why a runtime cannot be read, by the error of `runtime` with advice.
@@ -33,8 +40,12 @@ fn of_error(e: &Error) -> Option<String> {
         Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
         Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
         Error::NoRoot(at) => Some(format!("`gcdump path {at}` lists the roots that hold it")),
+        Error::NotAnException(at, _) => Some(format!("`gcdump object {at}` shows it")),
         Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows the object there")),
-        Error::Unknown(e, _) => of_error(e),
+        Error::Unknown(e, loss) => {
+            let advice: Vec<String> = of_note(loss).map(String::from).into_iter().chain(of_error(e)).collect();
+            (!advice.is_empty()).then(|| advice.join("; "))
+        }
         _ => None,
     }
 }
@@ -49,6 +60,7 @@ fn of_runtime(e: &RuntimeError) -> Option<String> {
         RuntimeError::NativeAot { in_file: true, .. } | RuntimeError::Unread { .. } | RuntimeError::NoRuntime { program: Some(_), .. } => {
             Some("--modules PATH with the program's file supplies it".into())
         }
+        RuntimeError::Snapshot => Some("stat, retained, objsize, path and diff can use it; all other commands need a dump".into()),
         RuntimeError::Unsupported { undescribed: true, .. } => Some("--modules PATH with its files supplies it".into()),
         RuntimeError::Unsupported { .. } => Some("--overlay FILE adds an overlay".into()),
         _ => None,

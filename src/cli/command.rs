@@ -8,6 +8,7 @@ use clap::{ArgMatches, Args};
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
+use super::advice::advised_notes;
 use super::args::Config;
 use super::exit::{Exit, UsageError};
 use super::failure::fail;
@@ -158,6 +159,7 @@ pub(super) trait Command: Args {
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let (mut answer, mut head) = (self.answer(at)?, at.head()?);
+        answer.notes = advised_notes(&answer.notes);
         // The exit code depends on the complete lists, not on the page.
         let exit = self.exit(&answer, exit_of(at, &answer.notes));
         if let Some(mut page) = self.page(at) {
@@ -335,6 +337,7 @@ fn is_of_an_object(e: &Error) -> bool {
         Error::NoObject(_)
             | Error::NotIn(..)
             | Error::NoValueType(..)
+            | Error::NotAnException(..)
             | Error::Nothing(_)
             | Error::Unknown(..)
             | Error::Value(_)

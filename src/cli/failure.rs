@@ -75,7 +75,14 @@ pub(super) fn exit_of(e: &anyhow::Error) -> Exit {
     match e.downcast_ref::<Error>() {
         Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
         Some(Error::Room(_) | Error::Dump(DumpError::NoSpace { .. } | DumpError::NoTemporaryFile { .. })) => Exit::NotWritten,
-        Some(Error::NoObject(_) | Error::NotIn(..) | Error::NoRoot(_) | Error::NoValueType(..) | Error::Nothing(_)) => Exit::Negative,
+        Some(
+            Error::NoObject(_)
+            | Error::NotIn(..)
+            | Error::NoRoot(_)
+            | Error::NoValueType(..)
+            | Error::NotAnException(..)
+            | Error::Nothing(_),
+        ) => Exit::Negative,
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
         _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,

@@ -22,6 +22,7 @@ pub mod objects;
 pub(crate) mod pdb;
 mod pe;
 pub(crate) mod precodes;
+pub mod refusal;
 mod render;
 pub mod statics;
 pub mod strings;

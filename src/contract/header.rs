@@ -5,7 +5,7 @@
 use super::json::{self, JsonError, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize, thousands};
+use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize, Remedy, thousands};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -202,11 +202,12 @@ impl Tree<'_> {
         let Some(part) = self.parts.get(parent) else { return };
         let (header, subs) = (part.header, part.raw.sub_descriptors.clone());
         for (name, index) in subs {
-            let note = |address: Addr, what: String| {
+            let note_of = |remedy: Option<Remedy>, address: Addr, what: String| {
                 if NEEDED.contains(&name.as_str()) {
-                    notes.add(NoteKind::Descriptor, address, format!("sub-descriptor {name}: {what}"));
+                    notes.add(NoteKind::Descriptor.supplied_by(remedy), address, format!("sub-descriptor {name}: {what}"));
                 }
             };
+            let note = |address: Addr, what: String| note_of(None, address, what);
             let Some(variable) = header.slot(memory, index) else {
                 // A missing slot is a loss, because dump writers that keep the JSON keep the slots as well.
                 if NEEDED.contains(&name.as_str()) {
@@ -245,7 +246,8 @@ impl Tree<'_> {
                 }
                 Err(e) => {
                     let file = (self.copies.file)(child).filter(|_| matches!(e, HeaderError::JsonAbsent(_)));
-                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; --modules PATH with {name} supplies it")));
+                    let remedy = file.as_ref().map(|_| Remedy::ModuleFile);
+                    note_of(remedy, child, file.map_or_else(|| e.to_string(), |name| format!("{e}, only in {name}")));
                     self.met.insert(child, Some(e.to_string()));
                 }
             }

@@ -389,8 +389,7 @@ impl<'a> Opener<'a> {
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
             // Only the GC can be read, not threads and types.
-            let what = "no overlay could be confirmed for this runtime: only data published by the GC can be read";
-            self.notes.add(Missing::Layouts, None, format!("{what}; {}", self.source_of_layouts()));
+            self.lacks_layouts("no overlay could be confirmed for this runtime: only data published by the GC can be read");
             return Ok(Vm {
                 descriptor: Descriptor::default(),
                 source: LayoutSource::None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Addr, Arch, Collector, IndexVec, Missing, Notes, index_type, len64, plural};
+use crate::base::{Addr, Arch, Collector, IndexVec, Notes, index_type, len64, plural};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleUse, RootCoverageModel, RootFlag, RootKind, Stacks};
 use crate::stack::gc_info::Place;
 
@@ -274,7 +274,7 @@ impl Roots {
             Stacks::None => all.extend(self.framed.coverage.iter().map(|c| RootCoverageModel {
                 kind: c.kind,
                 coverage: CoverageKind::Unavailable,
-                reason: Some("left out by --stacks none".into()),
+                reason: Some("roots on stacks were not requested".into()),
             })),
         }
         all.sort_by_key(|c| order(c.kind));
@@ -295,7 +295,7 @@ impl Roots {
             0 => String::new(),
             n => format!("; and for {}", plural(len64(n), "other reason")),
         };
-        notes.add(Missing::Stacks, first.address, format!("{what}: {}{more}", first.message));
+        notes.add(first.reason(), first.address, format!("{what}: {}{more}", first.message));
     }
 
     /// Returns the notes about failed reads of roots on stacks, for answers that use these roots; `None` if `stacks` excludes the roots.

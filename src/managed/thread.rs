@@ -142,7 +142,8 @@ impl Thread {
         let Some(walked) = walked.into_iter().next() else { return Ok(notes.finish(Vec::new())) };
         for gap in walked.walk.gaps.iter().filter(|gap| gap.lack.loses_frames()) {
             let module = self.runtime.readers().ok().and_then(|readers| self.runtime.module_of_gap(gap, &readers.namer));
-            notes.add(Missing::Stacks, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
+            let reason = Missing::Stacks.supplied_by(gap.lack.remedy(module.as_deref()));
+            notes.add(reason, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
         }
         let count = walked.walk.frames.len();
         let stack = Arc::new(Stack::new(&self.runtime, walked.walk));

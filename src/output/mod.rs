@@ -3,6 +3,7 @@
 //! [`report`] defines how an answer describes itself, `reports` holds the descriptions, [`formats`] renders them, and
 //! [`stream`] prints lists as they are produced.
 
+pub(crate) mod advice;
 mod bar;
 mod cell;
 pub mod checks;

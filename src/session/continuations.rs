@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::bindings::Bindings;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{missed, tried};
-use crate::base::{Addr, AddrRange, Collector, Missing, Name, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, Missing, Name, Remedy, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
 use crate::clr::methods::{MethodName, Methods, Parameters};
@@ -218,12 +218,11 @@ impl SuspendedMethods {
             files.sort_unstable();
             let points = plural(len64(count), "place");
             let what = format!(
-                "the methods suspended at {points} in precompiled code have no names: data of {} is not in the dump; \
-                 --modules PATH with {} supplies it",
-                files.join(", "),
-                if files.len() == 1 { "this file" } else { "these files" }
+                "the methods suspended at {points} in precompiled code have no names: data of {} is not in the dump",
+                files.join(", ")
             );
-            notes.add(Missing::Async, first, what);
+            let remedy = if files.len() == 1 { Remedy::ModuleFile } else { Remedy::ProgramFiles };
+            notes.add(Missing::Async.supplied_by(remedy), first, what);
         }
     }
 }

@@ -301,17 +301,8 @@ fn others(index: usize, all: &[Description]) -> Option<String> {
     };
     let mine = name(all.get(index)?);
     let others: Vec<(usize, &Description)> = all.iter().enumerate().filter(|(i, _)| *i != index).collect();
-    let numbers = others.iter().map(|(i, _)| i.to_string()).collect::<Vec<_>>().join(" or ");
-    let names = others.iter().map(|(_, d)| name(d)).collect::<Vec<_>>().join(", ");
-    let other = match others.len() {
-        0 => return None,
-        1 => "other",
-        _ => "others",
-    };
-    Some(format!(
-        "this answer is about {mine}, one of {} runtimes in the process; --runtime {numbers} selects the {other} ({names})",
-        all.len()
-    ))
+    let names = others.iter().map(|(i, d)| format!("runtime {i} is {}", name(d))).collect::<Vec<_>>().join(", ");
+    (!others.is_empty()).then(|| format!("this answer is about {mine}, one of {} runtimes in the process; {names}", all.len()))
 }
 
 /// Hides the container's thread names, and arguments in its process name. The command line remains, because readers search it for module

@@ -1,7 +1,7 @@
 //! Errors of the session and the analyses.
 
 use super::ValueError;
-use crate::base::{Addr, Name, NoRoom, Notes};
+use crate::base::{Addr, Name, NoRoom, Note, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
@@ -41,6 +41,9 @@ pub enum Error {
     /// A value of this type was requested at this address, but the type is a reference type.
     #[error("{0} is not a value type")]
     NoValueType(Name, Addr),
+    /// The object at the address has this type, which is not that of an exception.
+    #[error("{0} is an object of type {1}, not an exception")]
+    NotAnException(Addr, String),
     /// An object or value has another type than requested, or is not in the dump.
     #[error(transparent)]
     Value(#[from] ValueError),
@@ -48,8 +51,8 @@ pub enum Error {
     #[error("{0}")]
     Nothing(String),
     /// Nothing was found, but the requested item may be in memory that is missing from the dump.
-    #[error("{0}, but the dump is incomplete: {1}")]
-    Unknown(Box<Error>, String),
+    #[error("{}, but the dump is incomplete: {}", .0, .1.message)]
+    Unknown(Box<Error>, Box<Note>),
     /// The dumps are not of one process, or not in the order in which they were taken.
     #[error("{0}")]
     Unrelated(String),
@@ -68,10 +71,11 @@ impl Error {
                 | Error::NotIn(..)
                 | Error::NoRoot(_)
                 | Error::NoValueType(..)
+                | Error::NotAnException(..)
                 | Error::Nothing(_)
                 | Error::Query(_)),
                 Some(loss),
-            ) => Error::Unknown(Box::new(error), loss.message.clone()),
+            ) => Error::Unknown(Box::new(error), Box::new(loss.clone())),
             (error, _) => error,
         }
     }

@@ -7,7 +7,7 @@ use super::{Namer, Runtime};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::reads;
-use crate::base::{Addr, Collector, Count, Missing, Name, NoteKind, len64};
+use crate::base::{Addr, Collector, Count, Missing, Name, NoteKind, Remedy, len64};
 use crate::clr::methods::MethodName;
 use crate::clr::modules::Symbols;
 use crate::stack::StackError;
@@ -213,11 +213,12 @@ impl<'r> SourceLines<'r> {
             let module = self.namer.names().map(|n| n.module(*home));
             let name = module.as_ref().and_then(|m| m.name.as_deref()).unwrap_or("a module");
             if let Some((path, why)) = symbols.refused.first() {
-                notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for source lines of {name}: {why}", path.display()));
+                let reason = NoteKind::ModuleMismatch.supplied_by(why.remedy);
+                notes.add(reason, None, format!("{} is not used for source lines of {name}: {why}", path.display()));
             }
             if let Some(at) = symbols.absent.filter(|_| symbols.pdb.is_none()) {
-                let what = format!("the debug information within {name} is not in the dump; --modules PATH with its file supplies it");
-                notes.add(Missing::DebugInfo, at, what);
+                let what = format!("the debug information within {name} is not in the dump");
+                notes.add(Missing::DebugInfo.supplied_by(Remedy::ModuleFile), at, what);
             }
         }
         if known.reads == 0 {

@@ -7,7 +7,7 @@ use super::bindings::Bindings;
 use super::continuations::{ContinuationFields, SuspendedMethods, named};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
-use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, NoteReason, Notes, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, NoteReason, Notes, Remedy, len64};
 use crate::clr::fields::{Field, Fields, Storage, Types};
 use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
@@ -411,7 +411,8 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
             MetadataOrigin::None => {
                 // A file was found but rejected: give the reason.
                 if let Some((path, why)) = module.rejected.first() {
-                    notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for names of {name}: {why}", path.display()));
+                    let reason = NoteKind::ModuleMismatch.supplied_by(why.remedy);
+                    notes.add(reason, None, format!("{} is not used for names of {name}: {why}", path.display()));
                 }
                 nameless.push(name);
             }
@@ -421,12 +422,9 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
     if !nameless.is_empty() {
         let (shown, rest) = nameless.split_at_checked(5).unwrap_or((&nameless, &[]));
         let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-        let what = format!(
-            "types of {}{more} have no names: their metadata is not in the dump; --modules PATH with the files of the application and its framework supplies them",
-            shown.join(", ")
-        );
+        let what = format!("types of {}{more} have no names: their metadata is not in the dump", shown.join(", "));
         let reason = if was_there() { NoteReason::from(Missing::Metadata) } else { NoteKind::NoMetadata.into() };
-        notes.add(reason, None, what);
+        notes.add(reason.supplied_by(Remedy::ProgramFiles), None, what);
     }
 }
 

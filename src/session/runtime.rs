@@ -12,7 +12,7 @@ use super::readers::Readers;
 use super::stacks::kept::KeptWalks;
 use super::startup::Startup;
 use crate::base::missed::{Kept, tried};
-use crate::base::{Addr, Answer, Collector, Limits, Missing, NoteKind, Notes, Progress};
+use crate::base::{Addr, Answer, Collector, Limits, Missing, NoteKind, Notes, Progress, Remedy};
 use crate::clr::fields::CORE;
 use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
@@ -68,7 +68,7 @@ impl Runtime {
     /// Adds a note if the process has other runtimes.
     pub(crate) fn note_others(&self, notes: &Collector) {
         if let Some(others) = &self.inner.others {
-            notes.add(NoteKind::OtherRuntimes, None, others.clone());
+            notes.add(NoteKind::OtherRuntimes.supplied_by(Remedy::OtherRuntime), None, others.clone());
         }
     }
 

@@ -8,7 +8,7 @@ use super::code::Code;
 use super::frames::{ExplicitFrame, Left, ProtectedFrame};
 use super::gc_info::{FrameSlot, Location, Place, SlotBase};
 use super::{RegisterNames, Saved, StackError};
-use crate::base::{Addr, AddrRange, Arch, len64};
+use crate::base::{Addr, AddrRange, Arch, Remedy, len64};
 use crate::clr::methods::GenericContext;
 
 /// The part of a method that a managed frame is in.
@@ -300,12 +300,19 @@ impl Lack {
         !matches!(self, Lack::GcInfo(_) | Lack::Protected(_))
     }
 
+    /// The source of the missing data of the code in `module`, if one is known.
+    pub(crate) const fn remedy(&self, module: Option<&str>) -> Option<Remedy> {
+        match (self, module) {
+            (Lack::Unwind(StackError::Read(_)) | Lack::Frames(StackError::Read(_)) | Lack::GcInfo(StackError::Read(_)), Some(_)) => {
+                Some(Remedy::ModuleFile)
+            }
+            _ => None,
+        }
+    }
+
     /// The reason as text, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {
-            Some(module) if matches!(e, StackError::Read(_)) => {
-                format!("{what} in {module}: {e}; --modules PATH with its file supplies this memory")
-            }
             Some(module) => format!("{what} in {module}: {e}"),
             None => format!("{what}: {e}"),
         };

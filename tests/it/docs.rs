@@ -206,3 +206,13 @@ fn codes_of_missing_data_are_documented() {
     let listed: Vec<&str> = rows.map(|(code, _)| code).collect();
     assert_eq!(listed, gcdump::Missing::NAMES);
 }
+
+/// docs/json.md lists what would supply missing data, in the order of the source.
+#[test]
+fn remedies_are_documented() {
+    let text = std::fs::read_to_string(root().join("docs/json.md")).unwrap();
+    let table = text.split("| remedy | what would help |").nth(1).unwrap();
+    let rows = table.lines().skip(2).map_while(|row| row.strip_prefix("| `")?.split_once('`'));
+    let listed: Vec<&str> = rows.map(|(remedy, _)| remedy).collect();
+    assert_eq!(listed, gcdump::Remedy::NAMES);
+}

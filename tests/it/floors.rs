@@ -134,6 +134,34 @@ pub fn program() -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), code(file))).filter(|(name, _)| !is_test(name)).collect()
 }
 
+/// The library does not name options of the command line, because programs without a command line show its messages too. `output` and `cli` add the
+/// options.
+#[test]
+fn only_the_command_line_names_its_options() {
+    // Options of the programs that write and compress dumps.
+    const OF_OTHER_PROGRAMS: [&str; 3] = ["createdump --withheap", "dotnet-dump collect --type", "zstd --long"];
+    let options = |name: &str, code: &str| -> Vec<String> {
+        let code = OF_OTHER_PROGRAMS.iter().fold(code.to_string(), |code, words| code.replace(words, ""));
+        let option = |at: usize| -> Option<String> {
+            let word = code[at..].split(|c: char| c != '-' && !c.is_ascii_lowercase()).next()?;
+            // These analyses suggest command lines, whose options are separate literals.
+            let suggests = ["analysis/dump/analyze/", "analysis/dump/info/"].iter().any(|folder| name.starts_with(folder));
+            let is_literal = code[..at].ends_with('"') && code[at + word.len()..].starts_with('"');
+            (word.len() > 2 && !(suggests && is_literal)).then(|| format!("{name}: {word}"))
+        };
+        code.match_indices("--").filter_map(|(at, _)| option(at)).collect()
+    };
+    let is_of_the_program = |name: &str| name == "main.rs" || name.starts_with("cli/") || name.starts_with("output/");
+    let named: Vec<String> =
+        program().iter().filter(|(name, _)| !is_of_the_program(name)).flat_map(|(name, code)| options(name, code)).collect();
+    assert_eq!(named, [""; 0]);
+    assert_eq!(
+        options("gc/mod.rs", r#"note("is absent; --modules PATH has it"); i--; TAKE = "createdump --withheap""#),
+        ["gc/mod.rs: --modules"]
+    );
+    assert_eq!(options("analysis/dump/info/mod.rs", r#"["modules", "--needed"], "a --b""#), ["analysis/dump/info/mod.rs: --b"]);
+}
+
 /// Few files use files, threads, processes and connections. Adding one is a decision, and `docs/security.md` explains each.
 #[test]
 fn files_threads_and_processes_are_in_named_modules() {

@@ -393,7 +393,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
     let about = |answer: &Value, index: u64| {
         assert_eq!((&answer["runtimes"], &answer["runtime"]["index"]), (&2.into(), &index.into()), "{answer}");
         let of: Vec<&Value> = answer["warnings"].as_array().unwrap().iter().filter(|w| w["kind"] == "other-runtimes").collect();
-        let said = format!("one of 2 runtimes in the process; --runtime {} selects the other", 1 - index);
+        let said = format!("one of 2 runtimes in the process; runtime {} is .NET 11.0.0-synthetic; --runtime N selects another", 1 - index);
         assert!(of.len() == 1 && of[0]["message"].as_str().unwrap().contains(&said), "{}", answer["warnings"]);
     };
     for shape in crate::common::shapes() {
@@ -425,7 +425,8 @@ fn every_answer_says_that_there_are_two_runtimes() {
             let shown = common::run(&["threads", "--no-local-files", path]);
             assert!(
                 shown.err.contains(
-                    "note: this answer is about .NET 11.0.0-synthetic, one of 2 runtimes in the process; --runtime 1 selects the other"
+                    "note: this answer is about .NET 11.0.0-synthetic, one of 2 runtimes in the process; runtime 1 is .NET 11.0.0-synthetic; --runtime N \
+                     selects another"
                 ),
                 "{}",
                 shown.err
@@ -434,7 +435,11 @@ fn every_answer_says_that_there_are_two_runtimes() {
             let listed: Vec<&str> = info.lines().filter(|l| l.starts_with("runtime ")).collect();
             assert!(listed.len() == 2 && listed[0].contains(" 0: .NET 11") && listed[1].contains(" 1: .NET 11"), "{info}");
             let page = common::run(&["report", "--no-graph", "--format", "html", "--no-local-files", path]);
-            assert!(page.out.contains("one of 2 runtimes in the process; --runtime 1 selects the other"), "{}", page.err);
+            assert!(
+                page.out.contains("one of 2 runtimes in the process; runtime 1 is .NET 11.0.0-synthetic; --runtime N selects another"),
+                "{}",
+                page.err
+            );
         }
         // With one runtime, this note is absent.
         let (_, answer) = ask_bytes(&one.build().to_elf_core(), &["threads"]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, ThreadStackModel};
 use crate::analysis::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
 use crate::analysis::{each_handle, each_stack, heap, oom, segments, stat, threads};
-use crate::base::{Answer, Count, Missing, Notes, in_units, total};
+use crate::base::{Answer, Count, Missing, Notes, Remedy, in_units, total};
 use crate::contract::ContractError;
 use crate::model::SegmentModel;
 use crate::session::{Error, Runtime};
@@ -19,8 +19,8 @@ struct Outcome {
     /// Whether the answer has any content.
     found: bool,
     notes: Notes,
-    /// Shown instead of the first note that makes the answer partial.
-    reason: Option<String>,
+    /// Shown instead of the first note that makes the answer partial, with what would complete the answer.
+    reason: Option<(String, Option<Remedy>)>,
     basis: AnswerBasis,
     /// The reason why the runtime does not have this kind of data. In this case, nothing is missing from the dump.
     undescribed: Option<String>,
@@ -36,7 +36,8 @@ impl Outcome {
     }
 
     fn model(command: &str, asked: Result<Outcome, Error>) -> AnswerModel {
-        let no = |reason| AnswerModel { command: command.into(), answer: AnswerKind::No, reason, basis: AnswerBasis::Answered };
+        let (answer, basis) = (AnswerKind::No, AnswerBasis::Answered);
+        let no = |reason| AnswerModel { command: command.into(), answer, reason, remedy: None, basis };
         let asked = match asked {
             Ok(asked) => asked,
             Err(e) => return no(Some(e.to_string())),
@@ -48,7 +49,8 @@ impl Outcome {
             return AnswerModel { answer: AnswerKind::Full, basis: asked.basis, ..no(None) };
         };
         let answer = if asked.found { AnswerKind::Partial } else { AnswerKind::No };
-        AnswerModel { answer, basis: asked.basis, ..no(asked.reason.or_else(|| Some(lost.message.clone()))) }
+        let (reason, remedy) = asked.reason.unwrap_or_else(|| (lost.message.clone(), lost.remedy));
+        AnswerModel { answer, remedy, basis: asked.basis, ..no(Some(reason)) }
     }
 }
 
@@ -106,7 +108,8 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
     };
     let files: Vec<String> = modules.into_iter().collect();
     let reason = (!files.is_empty()).then(|| {
-        format!("{gapped} of {} stacks are not exact without the files of {}; --modules PATH supplies them", answer.data, files.join(", "))
+        let text = format!("{gapped} of {} stacks are not exact without the files of {}", answer.data, files.join(", "));
+        (text, Some(Remedy::ProgramFiles))
     });
     // Stacks that are not exact do not make the answer partial by themselves.
     let is_reason = answer.notes.iter().any(|note| matches!(note.code, Some(Missing::Stacks | Missing::Memory)));
@@ -124,7 +127,7 @@ fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
     let lacking =
         (captured < allocated).then(|| format!("only {} of {} of objects are in the dump", in_units(captured), in_units(allocated)));
     // If the list of segments is cut off, the note about it explains more than these numbers.
-    let reason = if notes.complete() { lacking.clone() } else { None };
+    let reason = lacking.clone().filter(|_| notes.complete()).map(|lacking| (lacking, None));
     if allocated <= MAX_WALK {
         let answer = stat(&heap, &StatQuery::default())?;
         return Ok(Outcome { reason, ..Outcome::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });

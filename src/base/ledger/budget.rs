@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cancel::tick;
-use crate::base::{Collector, NoteKind, thousands};
+use crate::base::{Collector, NoteKind, Remedy, thousands};
 
 /// Limits on steps, bytes and memory. All searches of one opening share a budget, so that many short searches cost no more than a long one.
 /// Other budgets are shared by all types, modules or lists of an answer.
@@ -15,6 +15,8 @@ pub struct Budget {
     steps: Allowance,
     bytes: Allowance,
     memory: Allowance,
+    /// Whether the user's limit on memory is the lower one.
+    lowered: bool,
 }
 
 /// The limit on one kind of cost.
@@ -67,8 +69,10 @@ impl Budget {
     }
 
     fn with(memory: u64, captured: u64, max_memory: Option<u64>) -> Budget {
-        let memory = memory.saturating_add(captured).min(max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY)));
+        let genuine = memory.saturating_add(captured);
+        let memory = genuine.min(max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY)));
         Budget {
+            lowered: memory < genuine,
             steps: Allowance::new(STEPS.saturating_add(captured / 32)),
             bytes: Allowance::new(BYTES.saturating_add(captured.saturating_mul(4))),
             memory: Allowance::new(memory),
@@ -78,7 +82,7 @@ impl Budget {
     /// An unspent budget with the same limits.
     pub fn renewed(&self) -> Budget {
         let again = |part: &Allowance| Allowance::new(part.total);
-        Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
+        Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory), lowered: self.lowered }
     }
 
     /// Charges `n` steps: entries of tables and lists that are visited one by one. Returns false if fewer steps are left. After the first
@@ -104,16 +108,23 @@ impl Budget {
 
     /// Adds a note for each limit that was reached. `what` is the activity, and begins the note: `reading tasks`.
     pub fn note(&self, what: &str, notes: &Collector) {
-        for (part, of) in [
+        let more = self.lowered.then_some(Remedy::MoreMemory);
+        for (part, remedy, of) in [
             (
                 &self.steps,
+                None,
                 "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine dump; the rest is left out",
             ),
-            (&self.bytes, "bytes read: the dump maps the same bytes at more addresses than a genuine dump; the rest is left out"),
-            (&self.memory, "bytes of memory, which depends on the size of the dump and on --max-memory; the rest is left out"),
+            (&self.bytes, None, "bytes read: the dump maps the same bytes at more addresses than a genuine dump; the rest is left out"),
+            (
+                &self.memory,
+                more,
+                "bytes of memory, which depends on the size of the dump and on the limit for memory; the rest is left out",
+            ),
         ] {
             if part.met() {
-                notes.add(NoteKind::LimitHit, None, format!("{what} ended at its limit of {} {of}", thousands(part.total)));
+                let text = format!("{what} ended at its limit of {} {of}", thousands(part.total));
+                notes.add(NoteKind::LimitHit.supplied_by(remedy), None, text);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::super::advice::advised;
+use super::super::advice::{advised, advised_notes};
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, conclude, example};
 use super::super::exit::{Exit, UsageError};
@@ -18,7 +18,7 @@ use super::super::streams::Streams;
 use crate::analysis::head_parts;
 use crate::base::missed::Carried;
 use crate::base::threads::start;
-use crate::base::{Answer, Collector, Count, Missing, NoteKind};
+use crate::base::{Answer, Collector, Count, Missing, Note, NoteKind};
 use crate::dump::DumpError;
 use crate::export::tables::Tables;
 use crate::model::{DumpModel, ExportFormat, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, Head, RuntimeModel};
@@ -88,7 +88,8 @@ impl Command for Fleet {
     }
 
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
-        let (answer, described) = self.written(at)?;
+        let (mut answer, described) = self.written(at)?;
+        answer.notes = advised_notes(&answer.notes);
         // If every dump was already in the folder, no dump has been opened yet. The header of the answer then needs the first readable dump.
         let open = |path: &PathBuf| Dump::open(path, &at.opening.options).ok();
         let first =
@@ -113,9 +114,9 @@ struct Done {
     row: FleetDump,
     described: Option<Described>,
     /// The first note about missing data, if the tables are incomplete.
-    loss: Option<String>,
+    loss: Option<Note>,
     /// The note that names other runtimes of the process.
-    others: Option<String>,
+    others: Option<Note>,
 }
 
 impl Fleet {
@@ -154,7 +155,7 @@ impl Fleet {
         let (mut rows, mut described, mut totals) = (Vec::new(), None, FleetTotals::default());
         for Done { row, described: of, loss, others } in done {
             if let Some(others) = others {
-                notes.add(NoteKind::OtherRuntimes, None, format!("{}: {others}", row.path));
+                notes.add(others.reason(), None, format!("{}: {}", row.path, others.message));
             }
             totals.dumps.bump();
             match row.state {
@@ -165,7 +166,7 @@ impl Fleet {
             if let Some(why) = &row.error {
                 notes.add(Missing::File, None, format!("{}: {why}", row.path));
             } else if let Some(loss) = loss {
-                notes.add(Missing::File, None, format!("{}: {loss}", row.path));
+                notes.add(Missing::File.supplied_by(loss.remedy), None, format!("{}: {}", row.path, loss.message));
             }
             described = described.or(of);
             rows.push(row);
@@ -245,10 +246,10 @@ impl Work<'_> {
         match self.read(path, &id) {
             Ok((answer, described)) => {
                 let state = if answer.complete() { FleetState::Written } else { FleetState::Partial };
-                let loss = answer.notes.first_loss().map(|note| note.message.clone());
+                let loss = answer.notes.first_loss().cloned();
                 let runtime = described.1.as_ref().and_then(|r| r.version.clone());
                 let (objects, bytes) = (Some(answer.objects.count), Some(answer.objects.bytes));
-                let others = answer.notes.iter().find(|note| note.kind == NoteKind::OtherRuntimes).map(|note| note.message.clone());
+                let others = answer.notes.iter().find(|note| note.kind == NoteKind::OtherRuntimes).cloned();
                 Ok(Done { row: FleetDump { runtime, objects, bytes, ..row(Some(&id), state) }, described: Some(described), loss, others })
             }
             Err(e) if is_of_the_lake(&e) => Err(e),

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use super::super::advice::advised_notes;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, conclude, example};
 use super::super::exit::Exit;
@@ -92,7 +93,8 @@ impl Command for Objects {
         const FEW: u64 = 1000;
         let query = self.query(at)?;
         if at.is_table() && !self.short && query.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
-            let answer = self.answer(at)?;
+            let mut answer = self.answer(at)?;
+            answer.notes = advised_notes(&answer.notes);
             output::emit(&at.head()?, &answer, at.format(), at.target(streams))?;
             return Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?));
         }
@@ -102,7 +104,8 @@ impl Command for Objects {
         if self.short {
             let out = &mut streams.out;
             let print = |batch: ObjectBatch<'_>| batch.addresses().try_for_each(|a| writeln!(out, "{a}"));
-            let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
+            let mut tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
+            tail.notes = advised_notes(&tail.notes);
             return self.concluded(at, &tail, streams);
         }
         let list = objects_list(self.refs, &query.fields).select(at.format(), &at.config.select)?;
@@ -114,7 +117,8 @@ impl Command for Objects {
             let tail = notes.take(analysis::objects(&heap, &namer, &query, print)?);
             batches.flush()?;
             namer.note(&notes);
-            Ok(notes.finish(tail))
+            let answer = notes.finish(tail);
+            Ok(Answer { notes: advised_notes(&answer.notes), ..answer })
         })?;
         self.concluded(at, &answer, streams)
     }

@@ -10,6 +10,7 @@ use goblin::container::{Container, Ctx, Endian as GoblinEndian};
 use goblin::elf::section_header::{SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, SectionHeader};
 
 use crate::base::{Endian, Os, PtrSize, Shape, len64};
+use crate::clr::refusal::Refusal;
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileId, FileSearch, Image, ModuleFile, hex};
 
@@ -71,7 +72,7 @@ pub(super) struct Sections<'f, const N: usize> {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: Vec<ElfFile>,
-    pub(super) refused: Vec<(PathBuf, String)>,
+    pub(super) refused: Vec<(PathBuf, Refusal)>,
 }
 
 /// Finds the files with symbols or debug information of `module`: the module's own file, and `….dbg` and `….debug` in the same folder.
@@ -91,9 +92,9 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
             _ if candidate.place().is_shared() => {}
             Ok(file) => {
                 let has = file.build_id().map_or_else(|| "it has no build id".into(), |id| format!("its build id is {}", hex(id)));
-                found.refused.push((path, format!("{has}; the process loaded {}", hex(wanted))));
+                found.refused.push((path, format!("{has}; the process loaded {}", hex(wanted)).into()));
             }
-            Err(why) => found.refused.push((path, why)),
+            Err(why) => found.refused.push((path, why.into())),
         }
     }
     found

@@ -25,6 +25,7 @@ mod unwind;
 
 use std::path::PathBuf;
 
+use crate::clr::refusal::Refusal;
 use crate::contract::Descriptor;
 
 use crate::base::{Limits, Os, Shape};
@@ -56,7 +57,7 @@ pub struct Debugging {
     /// Fields by mangled name.
     pub types: Option<DebugTypes>,
     /// Candidate files that do not belong to the module, with the reason.
-    pub refused: Vec<(PathBuf, String)>,
+    pub refused: Vec<(PathBuf, Refusal)>,
 }
 
 impl Debugging {

@@ -20,6 +20,7 @@ use super::symbols::{GC_STATICS, METHOD_TABLE, NativeSymbols, OTHER_STATICS, THR
 use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt};
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, CorElementType, Limits, Os, len64};
+use crate::clr::refusal::Refusal;
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileSearch, Image, Memory, ModuleFile, hex};
 
@@ -151,7 +152,7 @@ struct File {
 
 impl File {
     /// Opens the PDB in `file`, whose GUID and age must be `wanted`.
-    fn open(file: &ModuleFile, wanted: Option<&[u8]>) -> Result<File, String> {
+    fn open(file: &ModuleFile, wanted: Option<&[u8]>) -> Result<File, Refusal> {
         let bytes = file.open()?;
         let (len, pages) = (bytes.len(), Pages::of(bytes));
         let unreadable = |_| "it is not a readable PDB for native code";
@@ -160,10 +161,9 @@ impl File {
         // The age in the DBI header is preferred, because tools that modify the PDB increment the age in the information stream.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
-        let wanted =
-            wanted.ok_or("neither the dump nor a file of the module identifies its PDB; --modules PATH with the module supplies its id")?;
+        let wanted = wanted.ok_or_else(Refusal::unidentified)?;
         if id != wanted {
-            return Err(format!("its id is {}; the module's is {}", hex(&id), hex(wanted)));
+            return Err(format!("its id is {}; the module's is {}", hex(&id), hex(wanted)).into());
         }
         Ok(File { pdb, bytes: len64(len) })
     }

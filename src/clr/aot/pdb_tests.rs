@@ -148,12 +148,12 @@ fn only_the_pdb_that_the_module_names_is_used() {
         let debugging = loaded.with(bytes);
         assert!(debugging.symbols.is_none() && debugging.types.is_none());
         let [(path, refused)] = debugging.refused.as_slice() else { panic!("{:?}", debugging.refused) };
-        assert!(path.ends_with("program.pdb") && refused.starts_with(why), "{refused}");
+        assert!(path.ends_with("program.pdb") && refused.why.starts_with(why), "{refused}");
     }
     // If the image is absent from memory, the module list of a minidump identifies the PDB. Without an identity in that list, no PDB is used.
     let mut loaded = loaded;
     loaded.memory = Memory::empty(Shape::LE64);
-    assert!(loaded.with(&whole).refused[0].1.starts_with("neither the dump nor"));
+    assert!(loaded.with(&whole).refused[0].1.why.starts_with("neither the dump nor"));
     loaded.module.build_id = Some(named.id);
     let debugging = loaded.with(&whole);
     // Without section headers, symbols have no addresses; types are still read.

@@ -8,6 +8,7 @@ use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried};
 use crate::base::{Addr, Collector, Limits, Name, NoteKind, Os};
 use crate::clr::generated::{self, SharedNames};
+use crate::clr::refusal::Refusal;
 use crate::contract::{Descriptor, Site};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
@@ -129,7 +130,7 @@ impl Program {
     }
 
     /// Candidate files that do not belong to the program, with the reason.
-    fn refused(&self) -> &[(PathBuf, String)] {
+    fn refused(&self) -> &[(PathBuf, Refusal)] {
         self.debugging.get().map_or(&[], |d| &d.get().refused)
     }
 
@@ -141,7 +142,8 @@ impl Program {
             None => notes.add(NoteKind::NoMetadata, None, format!("types have no names: {path} has no tables for reflection in the dump")),
         }
         for (path, why) in self.refused() {
-            notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for debug information: {why}", path.display()));
+            let reason = NoteKind::ModuleMismatch.supplied_by(why.remedy);
+            notes.add(reason, None, format!("{} is not used for debug information: {why}", path.display()));
         }
         let debugging = self.debugging.get().map(Kept::get);
         if debugging.and_then(|d| d.types.as_ref()).is_some_and(|types| !types.is_whole()) {

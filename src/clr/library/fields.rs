@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{Addr, Collector, CorElementType, Missing};
+use crate::base::{Addr, Collector, CorElementType, Missing, Remedy};
 use crate::clr::fields::{Field, Storage, Types};
 
 /// Location of an instance field.
@@ -68,6 +68,16 @@ impl NoSuchField {
     }
 }
 
+impl NoSuchField {
+    /// The source of the field, if one is known.
+    pub(crate) const fn remedy(&self) -> Option<Remedy> {
+        match self {
+            NoSuchField::Unplaced { .. } => Some(Remedy::Symbols),
+            NoSuchField::Absent { .. } | NoSuchField::Unread { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for NoSuchField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,7 +88,7 @@ impl fmt::Display for NoSuchField {
             NoSuchField::Unplaced { type_name } => write!(
                 f,
                 "the static fields of {type_name} can be located only with the symbols of the program, in its file or in the .dbg or \
-                 PDB beside it; --modules PATH or --symbols DIR supplies them"
+                 PDB beside it"
             ),
         }
     }
@@ -86,7 +96,8 @@ impl fmt::Display for NoSuchField {
 
 /// The bound fields. If binding failed, adds a note that `what` is unavailable because of the missing field.
 pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
-    bound.map_err(|missing| notes.add(Missing::Metadata, None, format!("{what}: {missing}"))).ok()
+    let note = |missing: NoSuchField| notes.add(Missing::Metadata.supplied_by(missing.remedy()), None, format!("{what}: {missing}"));
+    bound.map_err(note).ok()
 }
 
 impl Types {

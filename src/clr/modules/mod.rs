@@ -21,9 +21,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::loader::Loader;
 use super::metadata::{Metadata, Source};
 use super::pe;
+use super::refusal::Refusal;
 use crate::base::hash::Map;
 use crate::base::missed::{tried, watched};
-use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, thousands};
+use crate::base::{Addr, Budget, Collector, Limits, Os, Remedy, file_name, thousands};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Module as Layout, ModuleLookupMap, MonoImage, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
@@ -380,10 +381,10 @@ impl Reader {
                 // Shared folders contain files of other programs as well.
                 _ if file.place().is_shared() => {}
                 Ok(_) => {
-                    let why = "the dump cannot prove that the file matches; --modules PATH with it uses it anyway";
-                    module.rejected.push((path, why.into()));
+                    let why = "the dump cannot prove that the file matches".into();
+                    module.rejected.push((path, Refusal { why, remedy: Some(Remedy::GivenFile) }));
                 }
-                Err(why) => module.rejected.push((path, why)),
+                Err(why) => module.rejected.push((path, why.into())),
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::missed::{Kept, Missed};
 use crate::base::{Addr, Budget, len64};
 use crate::clr::metadata::Metadata;
+use crate::clr::refusal::Refusal;
 use crate::clr::render::counted_levels;
 
 /// Maximum number of types of a module in the index of names.
@@ -45,7 +46,7 @@ pub struct Module {
     /// Source of the metadata.
     pub origin: MetadataOrigin,
     /// Files that were found but rejected, with the reason.
-    pub rejected: Vec<(PathBuf, String)>,
+    pub rejected: Vec<(PathBuf, Refusal)>,
     /// Whether hot reload added rows to the metadata that the image does not have.
     pub(crate) edited: bool,
     /// Failed reads of the module's data that no file compensates for.

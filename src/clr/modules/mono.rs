@@ -44,7 +44,7 @@ impl Reader {
                 _ if file.place().is_shared() => {}
                 Ok(_) if wanted.is_some() => module.rejected.push((path, "its MVID is not that of the loaded image".into())),
                 Ok(_) => module.rejected.push((path, "the dump does not have the MVID of the loaded image".into())),
-                Err(why) => module.rejected.push((path, why)),
+                Err(why) => module.rejected.push((path, why.into())),
             }
         }
         module

@@ -14,6 +14,7 @@ use crate::base::{Addr, file_name, len64};
 use crate::clr::metadata::Source;
 use crate::clr::pdb::{Pdb, PdbId};
 use crate::clr::pe::{DebugEntry, Headers};
+use crate::clr::refusal::Refusal;
 use crate::dump::Bytes;
 use crate::memory::{ModuleFile, hex};
 
@@ -35,7 +36,7 @@ pub(crate) struct Symbols {
     /// The module's portable PDB.
     pub(crate) pdb: Option<Pdb>,
     /// Files that were found but rejected, with the reason.
-    pub(crate) refused: Vec<(PathBuf, String)>,
+    pub(crate) refused: Vec<(PathBuf, Refusal)>,
     /// Address of the embedded PDB, if neither the dump nor a file has its contents.
     pub(crate) absent: Option<Addr>,
 }
@@ -116,15 +117,13 @@ impl Room {
 }
 
 /// Opens the PDB in `file`, which must have the identity `named`.
-pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, String> {
+pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, Refusal> {
     let bytes = file.open()?;
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
-    let Some(named) = named else {
-        return Err("neither the dump nor a file of the module identifies its PDB; --modules PATH with the module supplies its id".into());
-    };
+    let named = named.ok_or_else(Refusal::unidentified)?;
     if pdb.id() != named.id {
-        return Err(format!("its id is {}; the module's is {}", hex(&pdb.id()), hex(&named.id)));
+        return Err(format!("its id is {}; the module's is {}", hex(&pdb.id()), hex(&named.id)).into());
     }
     Ok(pdb)
 }

@@ -100,14 +100,14 @@ fn a_file_with_another_identity_is_refused() {
     let named = Named { id: ID, name: "Name.pdb".into() };
     std::fs::write(&path, pdb(ID)).unwrap();
     assert!(try_file(&file, Some(&named)).is_ok());
-    assert!(try_file(&file, None).unwrap_err().contains("neither"));
+    assert!(try_file(&file, None).unwrap_err().why.contains("neither"));
     let mut stamp = ID;
     stamp[19] = 8;
     std::fs::write(&path, pdb(stamp)).unwrap();
-    let why = try_file(&file, Some(&named)).unwrap_err();
+    let why = try_file(&file, Some(&named)).unwrap_err().why;
     assert!(why.contains("0708; the module's is 0707"), "{why}");
     std::fs::write(&path, b"Microsoft C/C++ MSF 7.00\r\n").unwrap();
-    assert_eq!(try_file(&file, Some(&named)).unwrap_err(), "it is not a portable PDB");
+    assert_eq!(try_file(&file, Some(&named)).unwrap_err().why, "it is not a portable PDB");
 }
 
 proptest! {

@@ -6,10 +6,7 @@ use crate::base::{be, in_units, plural};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
     /// The file is a heap snapshot (`.gcdump`).
-    #[error(
-        "a .gcdump file holds only the types, sizes and references of a heap: stat, retained, objsize, path and diff can use it; all \
-         other commands need a dump"
-    )]
+    #[error("a .gcdump file holds only the types, sizes and references of a heap")]
     Snapshot,
     /// The process contains no .NET runtime.
     #[error(

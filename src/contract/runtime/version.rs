@@ -2,7 +2,7 @@
 
 use super::Opener;
 use super::Vm;
-use crate::base::{AddrRange, NoteKind, len64};
+use crate::base::{AddrRange, Missing, NoteKind, Remedy, len64};
 use crate::contract::descriptor::Descriptor;
 use crate::contract::{locate, native_aot};
 use crate::memory::{framework, hex};
@@ -45,13 +45,14 @@ impl Opener<'_> {
         Some((version.into(), VersionSource::Path))
     }
 
-    /// Names what may supply the layouts of a runtime that no overlay describes. Only files of .NET 9 and later have a descriptor.
-    pub(super) fn source_of_layouts(&self) -> &'static str {
+    /// Adds the note `what` about a runtime that no overlay describes. Only files of .NET 9 and later have a descriptor, which may supply the layouts.
+    pub(super) fn lacks_layouts(&self, what: &str) {
         let version = self.plain_version().map(|(v, _)| v).or_else(|| self.version_text());
-        match version.is_some_and(|v| v.starts_with("8.")) {
-            true => "the files of .NET 8 do not describe the rest; --overlay FILE may supply it",
-            false => "--modules PATH with the files of the runtime may supply the rest",
-        }
+        let (remedy, more) = match version.is_some_and(|v| v.starts_with("8.")) {
+            true => (Remedy::Overlay, "; the files of .NET 8 do not describe the rest"),
+            false => (Remedy::RuntimeFiles, ""),
+        };
+        self.notes.add(Missing::Layouts.supplied_by(remedy), None, format!("{what}{more}"));
     }
 
     /// Adds notes if a newer gcdump may read more.

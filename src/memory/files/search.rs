@@ -108,8 +108,8 @@ impl FileSearch {
             let (path, modules) = (given.display(), plural(len64(file.modules.len()), "module"));
             let what = match given.is_file() {
                 false => format!(
-                    "{path} holds no file named like one of the {modules} of the process: --modules takes the folder that contains the files, \
-                     and does not search its subfolders"
+                    "{path} holds no file named like one of the {modules} of the process: give the folder that contains the files, because \
+                     its subfolders are not searched"
                 ),
                 true => match check(given) {
                     Ok(()) => continue,

@@ -2,8 +2,11 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use crate::analysis::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
+use crate::analysis::{
+    AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, RuleNeed, SkippedProblem, Trend, Triage,
+};
 use crate::base::{Notes, len64};
+use crate::output::advice;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -83,7 +86,7 @@ impl Report for AnalyzeReport {
         let unsure = self.uncertain.iter().chain(&self.skipped);
         let other =
             self.inspected.iter().filter(|id| !self.findings.iter().any(|f| f.id == **id) && !self.uncertain.iter().any(|u| u.id == **id));
-        let skipped = unsure.map(|s| Check::new(s.id.name(), Outcome::Skipped, &s.reason));
+        let skipped = unsure.map(|s| Check::new(s.id.name(), Outcome::Skipped, reason(&s.reason, s.needs)));
         Some(found.chain(skipped).chain(other.map(|id| Check::passed(id.name()))).collect())
     }
 }
@@ -119,11 +122,16 @@ fn threshold(b: &BelowThreshold) -> String {
     b.least_bytes.map(bytes).or(share).unwrap_or_default()
 }
 
+/// Returns the reason, with the option that decides whether the rule has what it needs.
+pub(super) fn reason(reason: &str, needs: Option<RuleNeed>) -> String {
+    needs.map_or_else(|| reason.into(), |need| format!("{reason} ({})", advice::of_need(need)))
+}
+
 /// Groups the skipped problems by reason.
-fn by_reason(skipped: &[SkippedProblem]) -> impl Iterator<Item = (&str, String)> {
-    let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
+fn by_reason(skipped: &[SkippedProblem]) -> impl Iterator<Item = (String, String)> {
+    let mut reasons: IndexMap<String, Vec<&str>> = IndexMap::new();
     for s in skipped {
-        reasons.entry(&s.reason).or_default().push(s.id.name());
+        reasons.entry(reason(&s.reason, s.needs)).or_default().push(s.id.name());
     }
     reasons.into_iter().map(|(reason, ids)| (reason, ids.join(", ")))
 }

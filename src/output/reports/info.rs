@@ -2,6 +2,7 @@ use super::collections::{counts_line, last_line, recorded_line};
 use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, RuntimeKind};
 use crate::clr::values::utc;
 use crate::model::{CrashReport, DumpKind, FaultModel, GcPhase, LayoutSource, NamedCount, StandaloneGc};
+use crate::output::advice;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count, plural};
@@ -135,7 +136,8 @@ impl InfoReport {
             let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks")?.stacks();
             reason.starts_with(&stacks).then_some(stacks)
         };
-        let reason = a.reason.as_ref().map(|reason| shortened(reason).unwrap_or_else(|| reason.clone()));
+        let advised = |reason: &String| advice::joined(reason, advice::of_answer(a));
+        let reason = a.reason.as_ref().map(|reason| shortened(reason).unwrap_or_else(|| advised(reason)));
         reason.map(|r| format!(": {r}")).unwrap_or_default()
     }
 

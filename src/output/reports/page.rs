@@ -1,3 +1,4 @@
+use super::analyze::reason;
 use super::exceptions::trace;
 use super::retained::path_lines;
 use crate::analysis::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
@@ -132,7 +133,7 @@ impl Report for PageReport {
         self.analyze.describe(&mut findings);
         page.list.insert(0, (FINDINGS, findings));
         if !self.lacking.is_empty() {
-            page.add(LACKING, |to| to.lines(self.lacking.iter().map(|l| format!("{}: {}", l.part, l.reason))));
+            page.add(LACKING, |to| to.lines(self.lacking.iter().map(|l| format!("{}: {}", l.part, reason(&l.reason, l.needs)))));
         }
         let chapters: Vec<Chapter> = page.list.iter().map(|(chapter, _)| *chapter).collect();
         let tiles = tiles(self, &chapters);

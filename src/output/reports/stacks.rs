@@ -8,6 +8,7 @@ use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
 use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
 use crate::output::Paging;
+use crate::output::advice;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -327,7 +328,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
         to.line(format!("  … {} (--json lists all)", plural(more, "more frame")));
     }
     for gap in gaps(t) {
-        to.line(format!("  not precise: {}", gap.reason));
+        to.line(format!("  not precise: {}", advice::joined(&gap.reason, advice::of_gap(gap))));
     }
     to.gap();
 }

@@ -12,7 +12,7 @@ use super::resolvers::Resolvers;
 use super::scans::Scans;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, Notes};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, Notes, Remedy};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -81,9 +81,9 @@ pub(super) fn frame_roots(
     let mut doubts = Notes::new();
     reasons.extend(reader.broken.iter().filter(|_| reader.doubtful == 0).cloned());
     // A gap in a stack has no effect if none of its words points to an object.
-    for (reason, (count, at)) in reader.reasons.iter().filter(|_| reader.doubtful > 0) {
+    for (reason, (count, at, remedy)) in reader.reasons.iter().filter(|_| reader.doubtful > 0) {
         let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
-        doubts.add(Missing::Stacks, *at, format!("{reason}{times}"));
+        doubts.add(Missing::Stacks.supplied_by(*remedy), *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
     let described = walker.describes_protected();
@@ -139,7 +139,7 @@ struct Reader<'h> {
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
     /// Why parts of stacks are scanned, with the number of times and the first place.
-    reasons: BTreeMap<String, (u64, Option<Addr>)>,
+    reasons: BTreeMap<String, (u64, Option<Addr>, Option<Remedy>)>,
     /// The reasons that are contradictions: the words of such a stack may not be those of the process, so references of its frames are lost.
     broken: BTreeSet<String>,
     /// Number of roots among words that the runtime's frames own.
@@ -310,7 +310,7 @@ impl Reader<'_> {
         if gap.lack.error().and_then(StackError::contradiction).is_some() {
             self.broken.insert(reason.clone());
         }
-        let entry = self.reasons.entry(reason).or_insert((0, gap.from));
+        let entry = self.reasons.entry(reason).or_insert((0, gap.from, gap.lack.remedy(module.as_deref())));
         entry.0 = entry.0.saturating_add(1);
         let whole = gap.from.is_none();
         if self.wants(RootKind::Register) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::arguments::{ArgumentReader, FoundVariable, Signature, Variable};
-use crate::base::{Addr, Collector, Count, Missing, plural};
+use crate::base::{Addr, Collector, Count, Missing, Remedy, plural};
 use crate::clr::methods::{GenericContext, MethodName, Parameters};
 use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
@@ -85,11 +85,10 @@ impl ArgumentReader<'_> {
     pub(super) fn note_untyped(&self, notes: &Collector) {
         if let Some(module) = &self.module {
             let what = format!(
-                "local variables of {} are not listed: the IL with their types, of {module} and others, is not in the dump; --modules PATH with the files \
-                 supplies it",
+                "local variables of {} are not listed: the IL with their types, of {module} and others, is not in the dump",
                 plural(self.untyped, "frame")
             );
-            notes.add(Missing::DebugInfo, None, what);
+            notes.add(Missing::DebugInfo.supplied_by(Remedy::ProgramFiles), None, what);
         }
     }
 }

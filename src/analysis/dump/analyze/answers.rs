@@ -17,7 +17,7 @@ use crate::analysis::{
 };
 use crate::analysis::{
     AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
-    InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, PoolReport, ProblemId, RequestsReport, RetainedReport,
+    InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, PoolReport, ProblemId, RequestsReport, RetainedReport, RuleNeed,
     ThreadsReport, TimersReport, VerifyReport,
 };
 use crate::analysis::{
@@ -29,7 +29,17 @@ use crate::session::{Error, GraphSource, Heap, Runtime};
 
 /// The reason why a problem was not inspected.
 #[derive(Clone, Debug)]
-pub(in crate::analysis) struct Skip(pub(in crate::analysis) String);
+pub(in crate::analysis) struct Skip {
+    pub(in crate::analysis) reason: String,
+    /// The part that the query did not give, if that is the reason.
+    pub(in crate::analysis) needs: Option<RuleNeed>,
+}
+
+impl Skip {
+    pub(in crate::analysis) fn because(reason: impl Into<String>) -> Skip {
+        Skip { reason: reason.into(), needs: None }
+    }
+}
 
 /// The data of an answer, and the first reason why it is partial.
 pub(super) struct Received<T> {
@@ -129,9 +139,9 @@ impl<'a> Answers<'a> {
                 let loss = answer.notes.first_loss().map(|note| note.message.clone());
                 Ok(Received { data: self.notes.take(answer), loss })
             }
-            Err(e) => Err(self.lacks(what, &e).0),
+            Err(e) => Err(self.lacks(what, &e).reason),
         });
-        let known = answer.as_ref().map_err(|reason| Skip(reason.clone()))?;
+        let known = answer.as_ref().map_err(Skip::because)?;
         let before = self.loss.take();
         self.loss.set(before.or_else(|| known.loss.clone()));
         Ok(&known.data)
@@ -145,7 +155,7 @@ impl<'a> Answers<'a> {
     /// Adds the note that `what` is not inspected because of `error`.
     pub(super) fn lacks(&self, what: &str, error: &Error) -> Skip {
         self.notes.add(Missing::Answer, None, format!("{what}: {error}"));
-        Skip(error.to_string())
+        Skip::because(error.to_string())
     }
 
     pub(in crate::analysis) fn heap(&self) -> Result<&Heap, Skip> {
@@ -204,7 +214,7 @@ impl<'a> Answers<'a> {
     /// The changes since the earlier dumps. Without the graph, holders of the growth are found only if that is cheap.
     pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
         if self.before.is_empty() {
-            return Err(Skip("needs an earlier dump (--since)".into()));
+            return Err(Skip { reason: "needs an earlier dump".into(), needs: Some(RuleNeed::EarlierDump) });
         }
         let heap = self.heap()?;
         let query = DiffQuery { top: CHANGES, holders: self.query.graph, ..DiffQuery::default() };
@@ -251,7 +261,8 @@ impl<'a> Answers<'a> {
 
     /// Fails if the options forbid building the graph of the heap.
     pub(super) fn needs_graph(&self) -> Result<(), Skip> {
-        if self.query.graph { Ok(()) } else { Err(Skip("needs the graph of the heap (--no-graph)".into())) }
+        let needs = || Skip { reason: "needs the graph of the heap".into(), needs: Some(RuleNeed::Graph) };
+        if self.query.graph { Ok(()) } else { Err(needs()) }
     }
 
     /// Suspects, and the number of reachable bytes.
@@ -264,10 +275,10 @@ impl<'a> Answers<'a> {
         let report = self.retained()?;
         if let Some(unknown) = RootCoverageModel::unknown(&report.coverage) {
             let reason = unknown.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            return Err(Skip(format!("the roots are unknown{reason}")));
+            return Err(Skip::because(format!("the roots are unknown{reason}")));
         }
         if report.totals.bytes > 0 && report.totals.reachable_bytes == 0 {
-            return Err(Skip("the roots are unknown: no object is reachable".into()));
+            return Err(Skip::because("the roots are unknown: no object is reachable"));
         }
         self.needs_most_objects()?;
         Ok(report)
@@ -277,7 +288,7 @@ impl<'a> Answers<'a> {
     pub(super) fn needs_most_objects(&self) -> Result<(), Skip> {
         let coverage = &self.fragmentation()?.coverage;
         let known = coverage.walked_bytes.saturating_add(coverage.context_bytes);
-        if coverage.absent_bytes > known { Err(Skip("most of the heap is not in the dump".into())) } else { Ok(()) }
+        if coverage.absent_bytes > known { Err(Skip::because("most of the heap is not in the dump")) } else { Ok(()) }
     }
 
     /// The suspects that `retained` lists by default.
@@ -318,7 +329,7 @@ impl<'a> Answers<'a> {
 
     /// One of the requested inspections.
     pub(super) fn inspection(&self, id: InspectionId) -> Result<&InspectionModel, Skip> {
-        self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
+        self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip::because(format!("{id} was not inspected")))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::GcPhase;
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let gc = answers.runtime.gc();
     if gc.as_ref().is_ok_and(|gc| gc.carved().is_some()) {
-        return Err(Skip("the heap was carved out of memory, and its errors may be mistakes of the search".into()));
+        return Err(Skip::because("the heap was carved out of memory, and its errors may be mistakes of the search"));
     }
     let skipped = answers.fragmentation()?.coverage.skipped_bytes;
     let moving = gc.as_ref().is_ok_and(|gc| gc.facts().moves_objects());

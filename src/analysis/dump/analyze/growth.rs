@@ -33,7 +33,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let measures = diff.summary.iter().filter_map(|m| measured(answers, m));
     let found: Vec<Problem> = measures.chain(holders).collect();
     match &diff.holders_unknown {
-        Some(why) if found.is_empty() => Err(Skip(format!("the holders of the growth are unknown: {why}"))),
+        Some(why) if found.is_empty() => Err(Skip::because(format!("the holders of the growth are unknown: {why}"))),
         _ => Ok(found),
     }
 }

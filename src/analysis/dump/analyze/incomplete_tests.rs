@@ -1,6 +1,6 @@
 //! Tests of the rules on dumps whose heap or roots are incomplete.
 
-use super::answers::{Answers, Skip};
+use super::answers::Answers;
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::analysis::{DiffQuery, Problem, ProblemId, Severity, VerifyQuery, diff, verify};
 use crate::base::Collector;
@@ -30,7 +30,7 @@ fn ask_since(dump: &Dump, before: &[&dyn GraphSource], id: ProblemId) -> Result<
     let query = AnalyzeQuery { thresholds, ..AnalyzeQuery::default() };
     let (runtime, notes) = (dump.runtime().unwrap(), Collector::new());
     let answers = Answers::new(&runtime, before, &query, &notes);
-    find(id, &answers, answers.thresholds()).map_err(|Skip(reason)| reason)
+    find(id, &answers, answers.thresholds()).map_err(|skip| skip.reason)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::answers::{Answers, Skip};
 use super::line::{listed, one_line};
 use crate::analysis::dump::answers::answers as ask;
 use crate::analysis::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
-use crate::base::{Missing, in_units, len64};
+use crate::base::{Missing, Remedy, in_units, len64};
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -23,7 +23,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     if !lacking.is_empty() {
         let names = listed(lacking.iter().map(|a| &a.command));
-        answers.notes.add(Missing::Answer, None, format!("commands not answered in full: {names}"));
+        // The note does not name the module whose file is missing.
+        let remedy = lacking.iter().find_map(|a| a.remedy).map(|r| if r == Remedy::ModuleFile { Remedy::ProgramFiles } else { r });
+        answers.notes.add(Missing::Answer.supplied_by(remedy), None, format!("commands not answered in full: {names}"));
         let reason = lacking.iter().find_map(|a| a.reason.as_ref()).map(|r| format!(" ({})", one_line(r))).unwrap_or_default();
         parts.push(format!("commands not answered in full: {names}{reason}"));
     }

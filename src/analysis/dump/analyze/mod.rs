@@ -189,18 +189,18 @@ pub(in crate::analysis) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
         answers.take_loss();
         if collecting::doubts(id) && collecting::moving(answers) {
             answers.notes.add(Missing::Answer, None, format!("objects are not inspected: {}", collecting::DOUBTED));
-            report.skipped.push(SkippedProblem { id, reason: collecting::DOUBTED.into() });
+            report.skipped.push(SkippedProblem { id, reason: collecting::DOUBTED.into(), needs: None });
             continue;
         }
         match find(id, answers, &query.thresholds) {
             Ok(found) => {
                 report.below.extend(below(id, answers, &found));
                 let lost = answers.take_loss().filter(|_| found.is_empty());
-                report.uncertain.extend(lost.map(|reason| SkippedProblem { id, reason }));
+                report.uncertain.extend(lost.map(|reason| SkippedProblem { id, reason, needs: None }));
                 report.findings.extend(found.into_iter().map(|f| Problem { display: f.method.as_ref().map(Name::display), ..f }));
                 report.inspected.push(id);
             }
-            Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
+            Err(Skip { reason, needs }) => report.skipped.push(SkippedProblem { id, reason, needs }),
         }
     }
     let events: Vec<Problem> =

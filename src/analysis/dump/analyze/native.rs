@@ -25,14 +25,14 @@ const SIZES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     // Without the GC's lists, the GC heap is counted as unexplained memory.
-    answers.runtime.gc().map_err(|e| Skip(e.to_string()))?;
+    answers.runtime.gc().map_err(|e| Skip::because(e.to_string()))?;
     let report = answers.memory()?;
     let native = bytes_of(report, &NATIVE);
     let heap = bytes_of(report, &[MemoryKind::GcHeap, MemoryKind::GcFree]);
     if native < least.bytes.saturating_mul(LARGE) || native < heap {
         let heapless = || answers.heap().is_ok_and(|heap| heap.no_heap().is_some());
         if report.listing == MemoryListing::Captured && heapless() {
-            return Err(Skip("the dump lists only memory that it captured".into()));
+            return Err(Skip::because("the dump lists only memory that it captured"));
         }
         return Ok(Vec::new());
     }

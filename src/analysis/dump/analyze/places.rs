@@ -65,7 +65,7 @@ impl Answers<'_> {
     pub(super) fn places(&self) -> Result<&Places, Skip> {
         // NativeAOT programs do not have the runtime's code tables.
         if self.runtime.descriptor().is_native_aot() {
-            return Err(Skip("stacks of NativeAOT programs are not walked".into()));
+            return Err(Skip::because("stacks of NativeAOT programs are not walked"));
         }
         self.asked("stacks are not inspected", &self.places, || {
             let mut places = Places::default();

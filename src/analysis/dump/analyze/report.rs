@@ -227,4 +227,17 @@ pub struct SkippedProblem {
     pub id: ProblemId,
     /// Why it was not inspected.
     pub reason: String,
+    /// The part that the query did not give, if that is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<RuleNeed>,
+}
+
+named_enum! {
+    /// A part that a rule of `analyze` needs, and a query may leave out.
+    pub enum RuleNeed {
+        /// The graph of the heap.
+        Graph = "graph",
+        /// An earlier dump of the process.
+        EarlierDump = "earlier-dump",
+    }
 }

@@ -9,7 +9,7 @@ use super::clause::beginning;
 use super::line::{command_line, counted, in_units};
 use super::native::{NATIVE, bytes_of};
 use super::places::ThreadPlace;
-use crate::analysis::{AnalyzeReport, Complaint, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
+use crate::analysis::{AnalyzeReport, Complaint, ProblemId, RequestDirection, RequestModel, RuleNeed, TimerModel, Triage};
 use crate::base::{Count, Name, be, len64, thousands, verb};
 
 /// Most characters of a text. The complaint and the text fit a line of 80 columns.
@@ -44,7 +44,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
         Complaint::Hang => (ProblemId::Deadlock, &["threads"]),
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
-    if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
+    if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && s.needs != Some(RuleNeed::Graph)) {
         return (format!("unknown: {}", skipped.reason), all);
     }
     let only = &answers.query.only;

@@ -13,7 +13,7 @@ use crate::base::{Name, share, thousands};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> Result<Vec<Problem>, Skip> {
     let inspection = INSPECTIONS.iter().find(|(finding, _)| *finding == id).map(|(_, inspection)| *inspection);
-    let inspection = answers.inspection(inspection.ok_or_else(|| Skip("no inspection".into()))?)?;
+    let inspection = answers.inspection(inspection.ok_or_else(|| Skip::because("no inspection"))?)?;
     let Some(wasted) = inspection.wasted_bytes.filter(|n| *n >= least.bytes) else { return Ok(Vec::new()) };
     let part = share(wasted, answers.generations()?.totals.allocated).unwrap_or(0.0);
     if part < least.waste {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::{SettingModel, SuspensionModel};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Remedy, named_enum};
 use crate::model::{
     CarvedModel, Container, CrashReport, DumpKind, DumpWriter, FaultModel, GcLimitModel, GcPhase, GcState, HeapSizeModel, LayoutSource,
     StandaloneGc, VersionSource,
@@ -204,6 +204,9 @@ pub struct AnswerModel {
     pub answer: AnswerKind,
     /// Why the answer is not complete.
     pub reason: Option<String>,
+    /// The source of the missing data, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     /// Basis of this verdict.
     pub basis: AnswerBasis,
 }

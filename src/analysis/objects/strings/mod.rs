@@ -205,8 +205,8 @@ pub(in crate::analysis) fn grouped(
     }
     let best = best.into_rows();
     if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
-        let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and strings of the same \
-                    length look equal";
+        let what = "the contents of strings were overwritten when the dump was redacted: values are not those of the process, and strings of \
+                    the same length look equal";
         notes.add(Missing::Objects, None, what);
     }
     if totals.unreadable > 0 {

@@ -107,7 +107,7 @@ impl Reporter<'_> {
         };
         let label = match (&method, &file) {
             (Some(method), _) => method.clone(),
-            (None, Some(file)) => format!("a method of {file} (--modules PATH supplies its name)").into(),
+            (None, Some(file)) => format!("a method of {file}").into(),
             (None, None) if is_task => "its task".into(),
             (None, None) => type_name.clone().unwrap_or_else(|| "?".into()),
         };

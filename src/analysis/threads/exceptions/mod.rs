@@ -310,11 +310,11 @@ impl<'r> ExceptionReader<'r> {
         let Some(mt) = self.headers.as_ref().and_then(|o| o.method_table(at)).filter(|mt| self.namer.name(*mt).is_some()) else {
             return Error::NoObject(query.object.unwrap_or(at));
         };
-        let is = format!("{at} is an object of type {}", self.namer.name_or_address(mt));
-        Error::Nothing(match self.is_exception(mt) {
-            true => format!("{is}, which is not one of the requested types"),
-            false => format!("{is}, not an exception; `gcdump object {at}` shows it"),
-        })
+        let type_name = self.namer.name_or_address(mt).to_string();
+        match self.is_exception(mt) {
+            true => Error::Nothing(format!("{at} is an object of type {type_name}, which is not one of the requested types")),
+            false => Error::NotAnException(at, type_name),
+        }
     }
 
     /// Reports the exceptions among `objects` (address and method table), in order, then the exceptions that only threads hold. `stat` omits the

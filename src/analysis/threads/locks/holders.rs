@@ -372,7 +372,8 @@ impl<'h> Holders<'h> {
             let first = match self.library.thread_static_at(table, f.list, thread.address) {
                 Ok(first) => first,
                 Err(missing) => {
-                    self.notes.add(Missing::Locks, None, format!("readers of reader-writer locks cannot be shown: {missing}"));
+                    let reason = Missing::Locks.supplied_by(missing.remedy());
+                    self.notes.add(reason, None, format!("readers of reader-writer locks cannot be shown: {missing}"));
                     return out;
                 }
             };

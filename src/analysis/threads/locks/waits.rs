@@ -184,7 +184,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         let module = runtime.module_of_gap(first, namer);
         let reason = first.lack.reason(module.as_deref());
         notes.add(
-            Missing::Stacks,
+            Missing::Stacks.supplied_by(first.lack.remedy(module.as_deref())),
             first.from,
             format!("the stacks of {} cannot be shown: {reason}", plural(len64(lost.len()), "blocked thread")),
         );

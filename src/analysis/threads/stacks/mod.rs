@@ -17,7 +17,7 @@ use crate::analysis::threads::locks::thread_locks;
 use crate::analysis::threads::tiers::Tiers;
 use crate::base::hash::Map;
 use crate::base::missed::watched;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, is_framework_method, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, Remedy, glob, is_framework_method, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
@@ -183,22 +183,22 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
 
 /// Reasons for gaps, each with the number of gaps and the start of the first gap.
 #[derive(Default)]
-struct Gaps(BTreeMap<String, (u64, Option<Addr>)>);
+struct Gaps(BTreeMap<String, (u64, Option<Addr>, Option<Remedy>)>);
 
 impl Gaps {
     fn add<'g>(&mut self, gaps: impl Iterator<Item = &'g StackGap>) {
         for gap in gaps {
             match self.0.get_mut(&gap.reason) {
-                Some((count, _)) => count.bump(),
-                None => drop(self.0.insert(gap.reason.clone(), (1, gap.from))),
+                Some((count, ..)) => count.bump(),
+                None => drop(self.0.insert(gap.reason.clone(), (1, gap.from, gap.remedy))),
             }
         }
     }
 
     fn note(self, notes: &Collector) {
-        for (reason, (count, at)) in self.0 {
+        for (reason, (count, at, remedy)) in self.0 {
             let times = if count == 1 { String::new() } else { format!(" ({count} frames)") };
-            notes.add(Missing::Stacks, at, format!("stacks: {reason}{times}"));
+            notes.add(Missing::Stacks.supplied_by(remedy), at, format!("stacks: {reason}{times}"));
         }
     }
 }
@@ -514,6 +514,7 @@ impl<'r> Reporter<'r> {
 
     fn gap(&mut self, gap: &Gap) -> StackGap {
         let module = self.runtime.module_of_gap(gap, self.namer);
-        StackGap { from: gap.from, to: gap.to, loses_frames: gap.lack.loses_frames(), reason: gap.lack.reason(module.as_deref()), module }
+        let (reason, remedy) = (gap.lack.reason(module.as_deref()), gap.lack.remedy(module.as_deref()));
+        StackGap { from: gap.from, to: gap.to, loses_frames: gap.lack.loses_frames(), reason, module, remedy }
     }
 }

@@ -66,7 +66,7 @@ mod tests {
         let frame =
             |c: char| StackFrameModel { display: Some(c.to_string().into()), ..StackFrameModel::new(StackFrameKind::Managed, Addr(8)) };
         let frames: Vec<StackFrameModel> = names.chars().rev().map(frame).collect();
-        let gap = StackGap { from: None, to: None, loses_frames: true, reason: String::new(), module: None };
+        let gap = StackGap { from: None, to: None, loses_frames: true, reason: String::new(), module: None, remedy: None };
         let stack = ThreadStackModel {
             managed_id: None,
             os_id: None,

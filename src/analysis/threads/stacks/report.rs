@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::analysis::{ExceptionModel, ThreadWait};
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, Name, Remedy, named_enum};
 use crate::model::{ArgumentModel, CodeTier, FaultModel, StackFrameKind};
 
 named_enum! {
@@ -117,8 +117,11 @@ pub struct StackGap {
     pub loses_frames: bool,
     /// Why this part is scanned conservatively.
     pub reason: String,
-    /// The module whose file would help (`--modules`).
+    /// The module whose file would help.
     pub module: Option<String>,
+    /// The source of the missing data, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
 }
 
 /// A frame.

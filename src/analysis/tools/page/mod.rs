@@ -160,9 +160,9 @@ struct Parts<'n> {
 }
 
 impl Parts<'_> {
-    fn lacks<T>(&mut self, part: &str, Skip(reason): Skip) -> Option<T> {
+    fn lacks<T>(&mut self, part: &str, Skip { reason, needs }: Skip) -> Option<T> {
         if !self.lacking.iter().any(|l| l.part == part) {
-            self.lacking.push(LackingPart { part: part.into(), reason });
+            self.lacking.push(LackingPart { part: part.into(), reason, needs });
         }
         None
     }
@@ -178,7 +178,7 @@ impl Parts<'_> {
             Ok(answer) => Some(self.notes.take(answer)),
             Err(e) => {
                 self.notes.add(Missing::Answer, None, format!("{part}: {e}"));
-                self.lacks(part, Skip(e.to_string()))
+                self.lacks(part, Skip::because(e.to_string()))
             }
         }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::analysis::{
     AnalyzeReport, AsyncReport, DiffReport, EnvReport, ExceptionModel, ExceptionsReport, FinalizersReport, FragmentationReport,
     HandlesReport, HeapReport, InfoReport, InspectReport, LocksReport, MemoryReport, ModulesReport, PathModel, PoolReport, RequestsReport,
-    StacksReport, StatTotals, Suspect, TypeStat,
+    RuleNeed, StacksReport, StatTotals, Suspect, TypeStat,
 };
 use crate::base::{Addr, Name};
 use crate::model::{OomReport, ReachTotals, StaticsReport};
@@ -81,6 +81,9 @@ pub struct LackingPart {
     pub part: String,
     /// Why it could not be answered.
     pub reason: String,
+    /// The part that the query did not give, if that is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<RuleNeed>,
 }
 
 /// The types with the most bytes.

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Missing, NoteKind};
+use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Missing, NoteKind, Remedy};
 use crate::memory::{Image, Memory};
 
 #[cfg(feature = "internals")]
@@ -129,15 +129,14 @@ impl Blobs {
         if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
             // If the dump has nothing of the metadata, it is of a kind that does not contain read-only memory. The answer remains complete.
             notes.add(
-                NoteKind::NoMetadata,
+                NoteKind::NoMetadata.supplied_by(Remedy::ModuleFile),
                 None,
-                format!("types have no names: the metadata of {path} is not in the dump; --modules PATH with this file supplies it"),
+                format!("types have no names: the metadata of {path} is not in the dump"),
             );
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
-            let what =
-                format!("a part of the tables of {path} is not in the dump: {first}{more}; --modules PATH with this file supplies it");
-            notes.add(Missing::Metadata, Some(self.sections.header), what);
+            let what = format!("a part of the tables of {path} is not in the dump: {first}{more}");
+            notes.add(Missing::Metadata.supplied_by(Remedy::ModuleFile), Some(self.sections.header), what);
         }
         if self.has_more_slots() {
             notes.add(
