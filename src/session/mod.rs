@@ -64,6 +64,7 @@ pub use runtime::Runtime;
 pub use snapshot::HeapSnapshot;
 pub use source::GraphSource;
 pub(crate) use stacks::ThreadStack;
+pub(crate) use stacks::frames::{FrameReader, Gaps, NamedMethod};
 pub use statics::{StaticsQuery, StaticsReader};
 pub(crate) use strength::Strength;
 pub use types::TypePattern;

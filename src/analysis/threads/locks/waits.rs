@@ -181,8 +181,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     };
     let lost: Vec<&Gap> = walked.iter().filter(|stack| stack.thread.waits()).filter_map(|stack| stack.walk.gaps.first()).collect();
     if let Some(first) = lost.first() {
-        let module = runtime.module_of_gap(first, namer);
-        let reason = first.lack.reason(module.as_deref());
+        let (reason, _) = runtime.reason_of_gap(first, namer);
         notes.add(
             Missing::Stacks,
             first.from,
