@@ -102,7 +102,7 @@
 //! ```
 //!
 //! # All cores
-//! [`Heap::par_objects`] uses rayon. To use another pool, distribute [`Heap::segments`] to its threads and call [`Heap::objects_in`].
+//! [`Heap::par_objects`] uses rayon. To use another pool, distribute [`Heap::segments`] to its threads and call [`Segment::objects`].
 //! Larger programs are in `examples/`.
 //!
 //! # What is missing from an answer
@@ -187,7 +187,9 @@ pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
 pub use heapgraph::MemoryLimit;
-pub use managed::{Collection, Field, Frame, FromValue, GcHandle, Method, Object, Objects, Reference, Root, Thread, Type, Value, Variable};
+pub use managed::{
+    Collection, Field, Frame, FromValue, GcHandle, Method, Object, Objects, Reference, Root, Segment, Thread, Type, Value, Variable,
+};
 pub use session::{Dump, Error, GraphSource, Heap, HeapSnapshot, OpenOptions, Runtime, ValueError};
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core, a Windows minidump, or a `.gcdump` file (see [`Dump::snapshot`]),

@@ -8,6 +8,7 @@
 //! | [`Collection`] | a list, dictionary, set or queue of .NET's own library, with its entries |
 //! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
 //! | [`Root`], [`GcHandle`] | a root of the garbage collector; a GC handle |
+//! | [`Segment`] | a segment or region of the heap, with its objects |
 //!
 //! Handles are cheap to clone and `Send + Sync`, have no lifetimes, and read the dump on demand.
 
@@ -24,6 +25,7 @@ mod objects;
 mod read;
 mod readers;
 mod root;
+mod segment;
 mod thread;
 mod ty;
 mod value;
@@ -41,6 +43,7 @@ pub use object::{Object, Reference};
 pub use objects::Objects;
 pub use read::FromValue;
 pub use root::Root;
+pub use segment::Segment;
 pub use thread::Thread;
 pub use ty::Type;
 pub use value::Value;
