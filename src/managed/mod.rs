@@ -9,6 +9,7 @@
 //! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
 //! | [`Root`], [`GcHandle`] | a root of the garbage collector; a GC handle |
 //! | [`Segment`] | a segment or region of the heap, with its objects |
+//! | [`Module`] | an assembly, with its types, or another image of the process |
 //!
 //! Handles are cheap to clone and `Send + Sync`, have no lifetimes, and read the dump on demand.
 
@@ -19,6 +20,7 @@ mod frame;
 mod gc_handle;
 mod members;
 mod method;
+mod module;
 mod named;
 mod object;
 mod objects;
@@ -39,6 +41,8 @@ pub use field::Field;
 pub use frame::{Frame, Variable};
 pub use gc_handle::GcHandle;
 pub use method::Method;
+pub(crate) use module::LoadedModules;
+pub use module::{ImageIdentity, Module};
 pub use object::{Object, Reference};
 pub use objects::Objects;
 pub use read::FromValue;

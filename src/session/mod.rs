@@ -68,6 +68,6 @@ pub(crate) use stacks::frames::{FrameReader, Gaps, NamedMethod};
 pub use statics::{StaticsQuery, StaticsReader};
 pub(crate) use strength::Strength;
 pub use types::TypePattern;
-pub(crate) use types::{TypeFilter, loaded_types};
+pub(crate) use types::{TypeFilter, loaded_types, type_definitions};
 pub use value_error::ValueError;
 pub(crate) use variables::{ArgumentReader, argument_bytes};

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gcdump::cli::Exit;
-use gcdump::{Addr, Cancel, Cancelled, Collection, Error, Field, Frame, GcHandle, Method, Root, Runtime, Thread, Variable};
+use gcdump::{
+    Addr, Cancel, Cancelled, Collection, Error, Field, Frame, GcHandle, ImageIdentity, Method, Module, Root, Runtime, Segment, Thread,
+    Variable,
+};
 use serde_json::Value as Json;
 
 use crate::common::{ask, own_dump};
@@ -30,6 +33,8 @@ fn handles_are_send_and_sync() {
     goes_anywhere::<Variable>();
     goes_anywhere::<Root>();
     goes_anywhere::<GcHandle>();
+    goes_anywhere::<Segment>();
+    goes_anywhere::<Module>();
     goes_anywhere::<Field>();
     goes_anywhere::<Collection>();
     goes_anywhere::<Cancel>();
@@ -204,10 +209,70 @@ fn handles_are_those_of_the_command() {
 
 #[test]
 fn modules_are_those_of_the_command() {
-    let dump = gcdump::open(own_dump()).unwrap();
-    let modules = dump.modules().unwrap();
-    let said = data(&own_dump(), &["modules", "--top", "0"]);
-    assert_eq!(said["modules"], serde_json::to_value(&modules.data).unwrap());
+    let (mut managed, mut dynamic, mut images, mut types) = (0, 0, 0, 0);
+    for path in [own_dump(), corpus("net8-svr-handles-heap"), corpus("win-net10-wks-basics-full"), corpus("net10-wks-dynamic-heap")] {
+        let dump = gcdump::open(&path).unwrap();
+        let said = data(&path, &["modules", "--top", "0"]);
+        let said = said["modules"].as_array().unwrap();
+        let modules = dump.modules().unwrap();
+        assert_eq!(said.len(), modules.len(), "{}", path.display());
+        for (said, module) in said.iter().zip(&modules) {
+            let text = |address: Option<Addr>| address.map(|at| at.to_string());
+            assert_eq!(said["name"].as_str(), module.name().as_deref(), "{said}");
+            assert_eq!(said["path"].as_str(), module.path().as_deref(), "{said}");
+            assert_eq!(said["module"].as_str(), text(module.address()).as_deref(), "{said}");
+            assert_eq!(said["base"].as_str(), text(module.base()).as_deref(), "{said}");
+            assert_eq!(said["size"].as_u64(), module.range().map(|range| range.len()), "{said}");
+            assert_eq!(said["kind"] == "dynamic", module.is_dynamic(), "{said}");
+            // The command takes the version of the runtime's image from the runtime.
+            if said["kind"] != "runtime" {
+                assert_eq!(said["version"].as_str(), module.version().as_deref(), "{said}");
+            }
+            match module.identity() {
+                Some(ImageIdentity::Stamp { timestamp, size }) => {
+                    assert_eq!(
+                        (said["timestamp"].as_u64(), said["image_size"].as_u64()),
+                        (Some(timestamp.into()), Some(size.into())),
+                        "{said}"
+                    );
+                }
+                Some(identity) => assert_eq!(said["build_id"], identity.to_string(), "{said}"),
+                None => assert!(said["timestamp"].is_null() && said["build_id"].is_null(), "{said}"),
+            }
+            let defined = module.types().unwrap();
+            assert!(defined.iter().all(|ty| ty.module() == module.name()), "{said}");
+            managed += u32::from(module.is_managed());
+            dynamic += u32::from(module.is_dynamic());
+            images += u32::from(!module.is_managed());
+            types += defined.len();
+        }
+    }
+    let counts = format!("{managed} assemblies, {dynamic} of them dynamic, {images} images, {types} types");
+    assert!(managed > 10 && dynamic > 0 && images > 5 && types > 100, "{counts}");
+}
+
+#[test]
+fn segments_are_those_of_the_command() {
+    let mut objects = 0;
+    for path in [own_dump(), corpus("net10-svr-basics-heap"), corpus("net8-seg-basics-heap")] {
+        let said = data(&path, &["segments", "--walk"]);
+        let said = said["segments"].as_array().unwrap();
+        let segments = runtime(&path).heap().unwrap().segments();
+        assert_eq!(said.len(), segments.len(), "{}", path.display());
+        for (said, segment) in said.iter().zip(&segments) {
+            assert_eq!(said["address"], segment.address().to_string(), "{said}");
+            assert_eq!(said["heap"], segment.gc_heap(), "{said}");
+            assert_eq!(said["generation"], segment.generation().to_string(), "{said}");
+            assert_eq!(said["start"], segment.range().start.to_string(), "{said}");
+            assert_eq!(said["allocated"], segment.range().end.to_string(), "{said}");
+            assert_eq!(said["committed_bytes"], segment.committed_bytes(), "{said}");
+            assert_eq!(said["captured_bytes"], segment.captured_bytes(), "{said}");
+            assert_eq!(said["walk"]["objects"], segment.objects().count(), "{said}");
+            assert!(segment.objects().all(|object| segment.range().contains(object.address())), "{said}");
+            objects += segment.objects().count();
+        }
+    }
+    assert!(objects > 1000, "{objects}");
 }
 
 /// Work ends at its deadline or when it is cancelled, and the same handles answer afterwards.
