@@ -46,8 +46,7 @@ pub use dump::contracts::{
 pub use dump::env::{EnvReport, SettingModel, SettingSource, VariableModel, env};
 pub(crate) use dump::info::head_parts;
 pub use dump::info::{
-    AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoQuery, InfoReport, ModuleFileModel, MorePrecise, RuntimeBrief,
-    RuntimeKind, info,
+    AnswerBasis, AnswerKind, AnswerModel, GcModel, InfoQuery, InfoReport, ModuleFileModel, MorePrecise, RuntimeBrief, info,
 };
 pub use dump::memory_map::{
     MallocHeapModel, MallocModel, MemoryKind, MemoryKindModel, MemoryListing, MemoryQuery, MemoryRangeModel, MemoryReport, MemoryTotals,
