@@ -64,16 +64,23 @@ impl Runtime {
     /// See [`Runtime::threads`].
     pub(crate) fn managed_threads(&self, notes: &Collector) -> Result<Vec<Thread>, ContractError> {
         let finalizer = self.thread_reader()?.finalizer(self.thread_list()?, notes);
-        let handle = |thread: &threads::Thread| Thread {
-            runtime: self.clone(),
-            thread: Arc::new(thread.clone()),
-            is_finalizer: finalizer == Some(thread.address),
-        };
-        Ok(self.noted_threads(notes)?.iter().map(handle).collect())
+        Ok(self.noted_threads(notes)?.iter().map(|thread| Thread::new(self, thread, finalizer)).collect())
+    }
+
+    /// The first thread with these IDs.
+    pub(super) fn thread_with(&self, managed_id: Option<u32>, os_id: Option<u64>) -> Option<Thread> {
+        let threads = self.thread_list().ok()?;
+        let thread = threads.iter().find(|thread| thread.id == managed_id && thread.os_id.filter(|id| *id != 0) == os_id)?;
+        Some(Thread::new(self, thread, self.thread_reader().ok()?.finalizer(threads, &Collector::new())))
     }
 }
 
 impl Thread {
+    /// `finalizer` is the address of the finalizer thread.
+    fn new(runtime: &Runtime, thread: &threads::Thread, finalizer: Option<Addr>) -> Thread {
+        Thread { runtime: runtime.clone(), thread: Arc::new(thread.clone()), is_finalizer: finalizer == Some(thread.address) }
+    }
+
     /// The runtime that the thread belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
