@@ -91,12 +91,12 @@ impl Root {
     pub fn handle(&self) -> Option<GcHandle> {
         let kind = match self.root.origin {
             Origin::Handle(kind) => kind,
-            Origin::HandleFor(_) => HandleKind::Strong,
+            Origin::HandleFor(_) | Origin::LastThrown(_) | Origin::Exception(_) => HandleKind::Strong,
             _ => return None,
         };
         let address = self.root.address?;
-        if kind.has_secondary() {
-            // A root does not have the second value of its handle.
+        // A root does not have the second value of its handle. The reference to an exception in flight is not always a handle.
+        if kind.has_secondary() || matches!(self.root.origin, Origin::Exception(_)) {
             let filter = HandleFilter { kinds: vec![kind] };
             return self.heap.handles_like(&filter).ok()?.data.into_iter().find(|handle| handle.address() == address);
         }

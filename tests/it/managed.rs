@@ -1,7 +1,7 @@
 //! Threads, frames, variables, roots, fields and collections as handles: they have the same values as the commands.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use gcdump::cli::Exit;
 use gcdump::{
@@ -116,12 +116,56 @@ fn threads_and_frames_are_those_of_stacks() {
     assert!(frames > 30 && variables > 20 && objects > 10, "{frames} frames, {variables} variables, {objects} objects");
 }
 
+/// Threads equal those of `threads`.
+#[test]
+fn threads_are_those_of_the_command() {
+    let (mut threads, mut finalizers, mut cooperative, mut contexts, mut objects, mut exceptions) = (0, 0, 0, 0, 0, 0);
+    let names = ["net8-wks-stacks-heap", "net10-svr-basics-heap", "net10-wks-asyncmix-heap", "win-net10-wks-crash-full"];
+    for path in names.into_iter().map(corpus).chain([own_dump()]) {
+        let said = data(&path, &["threads"]);
+        let said = said["threads"].as_array().unwrap();
+        let handles = runtime(&path).threads().unwrap();
+        assert_eq!(said.len(), handles.len(), "{}", path.display());
+        for (said, thread) in said.iter().zip(&handles) {
+            let text = |address: Option<Addr>| address.map(|at| at.to_string());
+            assert_eq!(said["address"], thread.address().to_string(), "{said}");
+            assert_eq!(said["managed_id"].as_u64(), thread.managed_id().map(u64::from), "{said}");
+            assert_eq!(said["os_id"].as_u64(), thread.os_id(), "{said}");
+            assert_eq!(said["name"].as_str(), thread.name().as_deref(), "{said}");
+            assert_eq!(said["state"], serde_json::to_value(thread.states()).unwrap(), "{said}");
+            let mode = thread.is_cooperative().map(|cooperative| if cooperative { "cooperative" } else { "preemptive" });
+            assert_eq!(said["gc_mode"].as_str(), mode, "{said}");
+            assert_eq!(said["finalizer"], thread.is_finalizer(), "{said}");
+            let context = thread.allocation_context();
+            assert_eq!(said["alloc_pointer"].as_str(), text(context.map(|c| c.pointer)).as_deref(), "{said}");
+            assert_eq!(said["alloc_limit"].as_str(), text(context.map(|c| c.limit)).as_deref(), "{said}");
+            assert_eq!(said["allocated_bytes"].as_u64(), context.and_then(|c| c.bytes), "{said}");
+            let object = thread.object().unwrap().map(|object| object.address());
+            assert_eq!(said["object"].as_str(), text(object).as_deref(), "{said}");
+            if said["exception"]["current"] == true {
+                let exception = thread.exception().unwrap().map(|exception| exception.address());
+                assert_eq!(said["exception"]["address"].as_str(), text(exception).as_deref(), "{said}");
+                exceptions += 1;
+            }
+            threads += 1;
+            finalizers += u32::from(thread.is_finalizer());
+            cooperative += u32::from(thread.is_cooperative() == Some(true));
+            contexts += u32::from(context.is_some_and(|context| !context.pointer.is_null()));
+            objects += u32::from(object.is_some());
+        }
+    }
+    let counts = format!("{threads} threads, {finalizers} finalizers, {cooperative} cooperative, {contexts} contexts, {objects} objects");
+    assert!(threads > 20 && finalizers == 5 && contexts > 3 && objects > 5 && exceptions > 0, "{counts}, {exceptions} exceptions");
+}
+
 #[test]
 fn roots_are_those_of_the_command() {
+    let (mut threads, mut tables) = (0, 0);
     for path in [own_dump(), corpus("net10-svr-basics-heap")] {
         let roots = data(&path, &["roots", "--top", "0"]);
         let heap = runtime(&path).heap().unwrap();
         let handles = heap.roots().unwrap();
+        let of_tables = heap.gc_handles().unwrap();
         let said = roots["roots"].as_array().unwrap();
         assert_eq!(said.len(), handles.len());
         for (said, root) in said.iter().zip(&handles) {
@@ -129,8 +173,23 @@ fn roots_are_those_of_the_command() {
             assert_eq!(said["object"], root.target().to_string(), "{root:?}");
             assert_eq!(said["address"].as_str(), root.address().map(|at| at.to_string()).as_deref(), "{root:?}");
             assert_eq!(said["label"], root.label(), "{root:?}");
+            let thread = root.thread();
+            assert_eq!(said["thread"].as_u64(), thread.as_ref().and_then(Thread::managed_id).map(u64::from), "{root:?}");
+            threads += u32::from(thread.is_some());
+            let handle = root.handle();
+            assert_eq!(handle.is_some(), of_tables.iter().any(|handle| Some(handle.address()) == root.address()), "{root:?}");
+            if let Some(handle) = handle {
+                tables += 1;
+                let same = of_tables.iter().find(|other| other.address() == handle.address()).unwrap();
+                assert_eq!(
+                    (handle.kind(), handle.target(), handle.secondary()),
+                    (same.kind(), same.target(), same.secondary()),
+                    "{root:?}"
+                );
+            }
         }
     }
+    assert!(threads > 10 && tables > 10, "{threads} roots of threads, {tables} of handle tables");
 }
 
 /// Every collection of a dump with all kinds has the elements that `object` shows.
@@ -273,6 +332,40 @@ fn segments_are_those_of_the_command() {
         }
     }
     assert!(objects > 1000, "{objects}");
+}
+
+/// The facts of dumps and runtimes equal those of `info`.
+#[test]
+fn dumps_and_runtimes_are_those_of_info() {
+    let mut times = 0;
+    for path in [own_dump(), corpus("net10-svr-basics-heap"), corpus("net8-seg-basics-heap"), corpus("win-net10-wks-basics-full")] {
+        let said = data(&path, &["info"]);
+        let dump = gcdump::open(&path).unwrap();
+        assert_eq!(said["os"], dump.os().name(), "{}", path.display());
+        assert_eq!(said["architecture"], dump.architecture().name(), "{}", path.display());
+        assert_eq!(said["process_id"].as_u64(), dump.process_id().map(u64::from), "{}", path.display());
+        assert_eq!(said["process_name"].as_str(), dump.process_name(), "{}", path.display());
+        let time = dump.time().map(|time| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
+        assert_eq!(said["time"].as_u64(), time, "{}", path.display());
+        times += u32::from(time.is_some());
+        let runtime = dump.runtime().unwrap();
+        assert_eq!(said["runtimes"][0]["kind"], runtime.kind().name());
+        assert_eq!(said["runtimes"][0]["version"].as_str(), runtime.version());
+        assert_eq!(said["gc"]["kind"].as_str(), runtime.gc_kind().map(|kind| kind.name()));
+        assert_eq!(said["gc"]["layout"].as_str(), runtime.gc_layout().map(|layout| layout.name()));
+    }
+    assert!(times > 0);
+}
+
+/// Both errors of a cancelled call are errors of the library.
+#[test]
+fn a_cancelled_call_needs_no_other_error() {
+    let count = |cancel: Cancel| -> Result<u64, Error> {
+        let heap = gcdump::open(own_dump())?.runtime()?.heap()?;
+        Ok(cancel.run(|| heap.stat())??.totals.count)
+    };
+    assert!(count(Cancel::new()).unwrap() > 1000);
+    assert!(matches!(count(Cancel::after(Duration::ZERO)), Err(Error::Cancelled(Cancelled))));
 }
 
 /// Work ends at its deadline or when it is cancelled, and the same handles answer afterwards.
