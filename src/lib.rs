@@ -9,7 +9,7 @@
 //! ```
 //! let dump = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?;
 //! let heap = dump.runtime()?.heap()?;
-//! for row in heap.stat()?.types.iter().flatten().take(10) {
+//! for row in heap.stat()?.types.iter().take(10) {
 //!     println!("{:>12} {}", row.bytes, row.type_name);
 //! }
 //! # Ok::<(), gcdump::Error>(())
