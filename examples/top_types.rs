@@ -13,7 +13,7 @@ pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let heap = gcdump::open(path)?.runtime()?.heap()?;
     let stat = heap.stat()?;
     writeln!(out, "{:>12} {:>8}  type", "bytes", "count")?;
-    for row in stat.types.iter().flatten().take(10) {
+    for row in stat.types.iter().take(10) {
         writeln!(out, "{:>12} {:>8}  {}", row.bytes, row.count, row.type_name)?;
     }
     if let Some(loss) = stat.notes.first_loss() {

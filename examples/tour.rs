@@ -46,8 +46,10 @@ pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         writeln!(out, "a list of {}", list.read::<i32>(&size)?)?;
     }
 
-    for module in dump.modules()?.into_iter().filter(|module| module.needed) {
-        writeln!(out, "{} would make answers more precise", module.name.unwrap_or_default())?;
+    for module in dump.modules()? {
+        if module.is_managed() {
+            writeln!(out, "{}: {} types are loaded", module.name().unwrap_or_default(), module.types()?.len())?;
+        }
     }
 
     // `scratch` owns its graph and dominators, so both are freed with this heap.

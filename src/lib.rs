@@ -9,7 +9,7 @@
 //! ```
 //! let dump = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?;
 //! let heap = dump.runtime()?.heap()?;
-//! for row in heap.stat()?.types.iter().flatten().take(10) {
+//! for row in heap.stat()?.types.iter().take(10) {
 //!     println!("{:>12} {}", row.bytes, row.type_name);
 //! }
 //! # Ok::<(), gcdump::Error>(())
@@ -65,6 +65,18 @@
 //! ```
 //! An [`Answer`] with a list can be iterated; its notes report what is missing.
 //!
+//! # Segments and modules
+//! ```
+//! # let dump = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?;
+//! for segment in dump.runtime()?.heap()?.segments() {
+//!     println!("{} {} bytes, {} objects", segment.generation(), segment.range().len(), segment.objects().count());
+//! }
+//! for module in dump.modules()? {
+//!     println!("{} {} types", module.name().unwrap_or_default(), module.types()?.len());
+//! }
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//!
 //! # Roots, handles, collections, bound fields
 //! ```
 //! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -102,7 +114,7 @@
 //! ```
 //!
 //! # All cores
-//! [`Heap::par_objects`] uses rayon. To use another pool, distribute [`Heap::segments`] to its threads and call [`Heap::objects_in`].
+//! [`Heap::par_objects`] uses rayon. To use another pool, distribute [`Heap::segments`] to its threads and call [`Segment::objects`].
 //! Larger programs are in `examples/`.
 //!
 //! # What is missing from an answer
@@ -124,7 +136,7 @@
 //! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
 //! | `export` | files for other tools, from the heap graph |
 //! | [`analysis`] | queries with all their options, and the reports that answer them; `heap.stat()` and similar methods run them with default options |
-//! | `managed` | the handles: object, value, type, field, thread, frame, root, collection |
+//! | `managed` | the handles: object, value, type, field, thread, frame, root, collection, segment, module |
 //! | `bcl` | facts about .NET's own library: tasks, queues, delegates, sockets, collections |
 //! | `session` | one opened dump: dump, runtime, heap, names, roots, stacks |
 //! | `heapgraph` | tables over all objects: types, references, roots, dominators, the index file |
@@ -187,7 +199,10 @@ pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
 pub use heapgraph::MemoryLimit;
-pub use managed::{Collection, Field, Frame, FromValue, GcHandle, Method, Object, Objects, Reference, Root, Thread, Type, Value, Variable};
+pub use managed::{
+    Collection, Field, Frame, FromValue, GcHandle, ImageIdentity, Method, Module, Object, Objects, Reference, Root, Segment, Thread, Type,
+    Value, Variable,
+};
 pub use session::{Dump, Error, GraphSource, Heap, HeapSnapshot, OpenOptions, Runtime, ValueError};
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core, a Windows minidump, or a `.gcdump` file (see [`Dump::snapshot`]),

@@ -1,13 +1,11 @@
 //! Common analyses as methods with default arguments. The functions in [`crate::analysis`] accept all queries.
 
-use super::{
-    HandlesQuery, ModulesQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, handles, modules, objsize, paths, retained, strings,
-};
-use crate::analysis::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, PathsReport, RetainedReport, StringsReport};
+use super::{PathsQuery, RetainedQuery, StringsQuery, exceptions, objsize, paths, retained, strings};
+use crate::analysis::{ExceptionsReport, ObjSizeReport, PathsReport, RetainedReport, StringsReport};
 use crate::base::{Addr, Answer};
 use crate::managed::Object;
 use crate::model::Stacks;
-use crate::session::{Dump, Error, Heap, Runtime};
+use crate::session::{Error, Heap};
 
 impl Heap {
     /// The three shortest paths from roots to the object at or around `address`: [`paths`] with its defaults. Paths from lasting roots come first.
@@ -42,25 +40,6 @@ impl Heap {
     /// See [`exceptions`].
     pub fn exceptions(&self) -> Result<Answer<ExceptionsReport>, Error> {
         exceptions(self, &super::ExceptionsQuery::default())
-    }
-}
-
-impl Dump {
-    /// The modules of the process, managed and native: [`modules`] with its defaults.
-    ///
-    /// # Errors The errors of [`modules`]. For a dump without a runtime, the answer has the native modules.
-    pub fn modules(&self) -> Result<Answer<Vec<ModuleModel>>, Error> {
-        modules(self, &ModulesQuery::default()).map(|answer| answer.map(|report| report.modules))
-    }
-}
-
-impl Runtime {
-    /// The GC handles: [`handles`] with its defaults.
-    ///
-    /// # Errors
-    /// See [`handles`].
-    pub fn handles(&self) -> Result<Answer<HandlesReport>, Error> {
-        handles(self, &HandlesQuery::default())
     }
 }
 

@@ -46,8 +46,7 @@ pub use dump::contracts::{
 pub use dump::env::{EnvReport, SettingModel, SettingSource, VariableModel, env};
 pub(crate) use dump::info::head_parts;
 pub use dump::info::{
-    AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoQuery, InfoReport, ModuleFileModel, MorePrecise, RuntimeBrief,
-    RuntimeKind, info,
+    AnswerBasis, AnswerKind, AnswerModel, GcModel, InfoQuery, InfoReport, ModuleFileModel, MorePrecise, RuntimeBrief, info,
 };
 pub use dump::memory_map::{
     MallocHeapModel, MallocModel, MemoryKind, MemoryKindModel, MemoryListing, MemoryQuery, MemoryRangeModel, MemoryReport, MemoryTotals,
@@ -90,7 +89,7 @@ pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsR
 pub(crate) use objects::list::{ObjectBatch, ObjectsQuery, objects};
 pub use objects::near::{NearKind, NearQuery, NearReport, NearRow, near};
 pub use objects::object::{CutShort, DimensionModel, ObjectQuery, ObjectReport, object, value};
-pub use objects::stat::{GroupStat, StatBy, StatQuery, StatReport, StatSort, StatTotals, TypeStat, stat};
+pub use objects::stat::{GroupStat, StatBy, StatQuery, StatReport, StatSort, StatTotals, TypeStat, TypeStats, stat};
 pub(crate) use objects::statics::each_static;
 pub use objects::statics::statics;
 pub use objects::strings::{StringModel, StringSort, StringTotals, StringsQuery, StringsReport, strings};

@@ -27,7 +27,7 @@ use crate::base::missed::{Missed, watched};
 use crate::base::{Addr, Collector, Limits, Missing, NoteKind, NoteReason, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex, is_by_createdump};
-use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
+use crate::model::{CrashReport, LayoutSource, OriginKind, RuntimeKind, VersionSource};
 use agreement::{disagreement, shift};
 pub use error::RuntimeError;
 
@@ -71,6 +71,17 @@ pub struct Description {
     pub descriptor_version: Option<u64>,
     /// The crash report of a NativeAOT program.
     pub crash_report: Option<CrashReport>,
+}
+
+impl Description {
+    /// The kind of the runtime.
+    pub(crate) fn kind(&self) -> RuntimeKind {
+        match &self.descriptor {
+            d if d.is_native_aot() => RuntimeKind::NativeAot,
+            d if d.is_mono() => RuntimeKind::Mono,
+            _ => RuntimeKind::CoreClr,
+        }
+    }
 }
 
 /// Opens every runtime in the process.

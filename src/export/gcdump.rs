@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::Written;
 use super::part::{GroupKind, Part};
 use crate::base::hash::Map;
-use crate::base::len64;
+use crate::base::{len64, total};
 use crate::dump::snapshot::{self as stream, tag};
 use crate::gc::{ObjectId, TypeIndex};
+use crate::managed::Segment;
 use crate::model::{Generation, RootKind, SegmentModel};
 
 /// Names that viewers of the format recognize.
@@ -290,7 +291,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     to.text("")?;
     to.text(&about.process)?;
     to.bytes(&about.process_id.unwrap_or(0).to_le_bytes())?;
-    let committed = part.heap.segments().iter().fold(0u64, |sum, s| sum.saturating_add(s.committed_bytes));
+    let committed = total(part.heap.segments().iter().map(Segment::committed_bytes));
     to.int64(i64::try_from(committed).unwrap_or(i64::MAX))?;
     to.int64(0)?;
     to.int(0)?;
@@ -413,7 +414,7 @@ impl Stream<'_> {
 
     /// Writes the bounds of the segments and of the generations in them.
     fn generations(&mut self, part: &Part<'_>) -> io::Result<()> {
-        let segments = part.heap.segments();
+        let segments = part.heap.segment_models();
         self.begin("DotNetHeapInfo", 0, 0)?;
         self.int64(i64::try_from(segments.iter().fold(0u64, |sum, s| sum.saturating_add(s.allocated_bytes))).unwrap_or(i64::MAX))?;
         self.count(segments.len())?;

@@ -54,7 +54,8 @@ use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
 use crate::model::{
-    AllocContextModel, CarvedModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
+    AllocContextModel, CarvedModel, GcKind, GcLayout, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel,
+    RegionModel, SegmentModel,
 };
 use facts::LimitSetting;
 pub(crate) use facts::SetLimit;
@@ -234,6 +235,16 @@ impl Gc {
     /// The roots that Mono has registered; `None` for other runtimes, or if they were not found.
     pub(crate) fn sgen_roots(&self) -> Option<&SgenRoots> {
         self.carved.as_ref()?.sgen.as_ref()?.roots.as_ref()
+    }
+
+    /// The kind of the collector; `None` if the heap was found without the GC's structures.
+    pub(crate) fn kind(&self) -> Option<GcKind> {
+        self.carved.is_none().then_some(if self.facts.server { GcKind::Server } else { GcKind::Workstation })
+    }
+
+    /// The layout of the heap; `None` if the heap was found without the GC's structures.
+    pub(crate) fn layout(&self) -> Option<GcLayout> {
+        self.carved.is_none().then_some(if self.facts.regions { GcLayout::Regions } else { GcLayout::Segments })
     }
 
     /// The carved heap, for answers.

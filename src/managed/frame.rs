@@ -9,8 +9,8 @@ use crate::base::{Addr, Answer, Collector, Missing};
 use crate::clr::values::Place;
 use crate::managed::{Object, Value};
 use crate::model::StackFrameKind;
-use crate::session::variables::{ArgumentReader, FoundVariable, VariableAt};
-use crate::session::{Error, Runtime, SourceLines, ValueError};
+use crate::session::variables::{FoundVariable, VariableAt};
+use crate::session::{Error, FrameReader, Runtime, ValueError};
 use crate::stack::walked::{self, ManagedFrame, Walk};
 
 /// A walked stack, shared by its frames.
@@ -49,10 +49,7 @@ impl Frame {
     }
 
     fn managed(&self) -> Option<&ManagedFrame> {
-        match self.walked()? {
-            walked::Frame::Managed(frame) => Some(frame),
-            walked::Frame::Runtime(_) => None,
-        }
+        self.walked()?.managed()
     }
 
     /// Whether the frame is a managed method or a frame of the runtime.
@@ -63,48 +60,32 @@ impl Frame {
     /// The address where execution continues: a return address, or the next instruction of the innermost frame. `None` for most frames of
     /// the runtime.
     pub fn ip(&self) -> Option<Addr> {
-        match self.walked()? {
-            walked::Frame::Managed(frame) => Some(frame.ip),
-            walked::Frame::Runtime(frame) => frame.ip,
-        }
+        self.walked()?.ip()
     }
 
     /// The stack pointer of the frame; for a frame of the runtime, the address of the frame.
     pub fn sp(&self) -> Addr {
-        match self.walked() {
-            Some(walked::Frame::Managed(frame)) => frame.sp,
-            Some(walked::Frame::Runtime(frame)) => frame.frame.address,
-            None => Addr::NULL,
-        }
+        self.walked().map_or(Addr::NULL, walked::Frame::sp)
     }
 
     /// The method that the frame executes. For a frame of the runtime, the method that the frame implements or calls. `None` for other frames of the
     /// runtime, and if the method's name is not in the dump.
     pub fn method(&self) -> Option<Method> {
         let runtime = &self.stack.runtime;
-        let method = match self.walked()? {
-            walked::Frame::Managed(frame) => Some(frame.code.method_desc),
-            walked::Frame::Runtime(frame) => {
-                let walker = runtime.stack_walker().ok()?;
-                walker.callee(frame).or_else(|| walker.native(frame))
-            }
-        };
-        Method::at(runtime, method?)
+        Method::at(runtime, runtime.method_of(self.walked()?)?)
     }
 
     /// The type of a runtime frame, such as `InlinedCallFrame`; `None` for methods.
     pub fn frame_type(&self) -> Option<&str> {
-        match self.walked()? {
-            walked::Frame::Managed(_) => None,
-            walked::Frame::Runtime(frame) => frame.frame.of.name.as_deref(),
-        }
+        self.walked()?.type_name().map(|name| &**name)
     }
 
     /// Source file and line, if a PDB is available.
     pub fn source(&self) -> Option<(String, u32)> {
         let (runtime, frame) = (&self.stack.runtime, self.managed()?);
-        let lines = SourceLines::new(runtime, &runtime.readers().ok()?.namer);
-        let line = lines.at(&self.method()?.name, frame.instruction())?;
+        let readers = runtime.readers().ok()?;
+        let lines = FrameReader::new(runtime, &readers.namer, readers.methods.clone(), false);
+        let line = lines.line(&self.method()?.name, frame)?;
         Some((line.file.as_str().into(), line.line))
     }
 
@@ -123,26 +104,22 @@ impl Frame {
     /// # Errors
     /// See [`Frame::arguments`].
     pub fn locals(&self) -> Result<Answer<Vec<Variable>>, Error> {
-        let runtime = &self.stack.runtime;
-        self.variables("local variables", |reader, walk, frame| {
-            let method = self.method()?;
-            let lines = SourceLines::new(runtime, &runtime.readers().ok()?.namer);
-            reader.locals(walk, frame, &method.name, lines.locals(&method.name, frame.instruction()))
-        })
+        self.variables("local variables", |reader, walk, frame| reader.locals(walk, frame))
     }
 
     fn variables(
         &self,
         what: &str,
-        find: impl FnOnce(&mut ArgumentReader<'_>, &Walk, &ManagedFrame) -> Option<Vec<FoundVariable>>,
+        find: impl FnOnce(&mut FrameReader<'_>, &Walk, &ManagedFrame) -> Option<Vec<FoundVariable>>,
     ) -> Result<Answer<Vec<Variable>>, Error> {
         let notes = Collector::new();
         let Some(frame) = self.managed() else { return Ok(notes.finish(Vec::new())) };
         let runtime = &self.stack.runtime;
         let (heap, readers) = (runtime.heap()?, runtime.readers()?);
-        let mut reader = readers.methods.as_ref().and_then(|methods| ArgumentReader::new(runtime, &readers.namer, methods));
-        let found = reader.as_mut().and_then(|reader| find(reader, &self.stack.walk, frame));
-        reader.iter().for_each(|reader| reader.note(&notes));
+        let mut reader = FrameReader::new(runtime, &readers.namer, readers.methods.clone(), true);
+        let found = find(&mut reader, &self.stack.walk, frame);
+        reader.note_lines(&notes);
+        reader.note_variables(&notes);
         let method = self.method().map_or_else(|| frame.code.method_desc.to_string(), |method| method.name().to_string());
         if found.is_none() {
             notes.add(

@@ -39,11 +39,18 @@ impl Heap {
     /// # Errors
     /// [`Error::Contract`] if the GC's structures are not described.
     pub fn gc_handles(&self) -> Result<Answer<Vec<GcHandle>>, Error> {
+        self.handles_like(&HandleFilter::default())
+    }
+
+    /// The handles of [`Heap::gc_handles`] that `filter` selects.
+    ///
+    /// # Errors
+    /// See [`Heap::gc_handles`].
+    pub(super) fn handles_like(&self, filter: &HandleFilter) -> Result<Answer<Vec<GcHandle>>, Error> {
         let (notes, mut list) = (self.runtime().begin(), Vec::new());
         let gc = notes.with(self.runtime().gc()?);
-        let walked = gc.walk_handles(&HandleFilter::default(), |handle| {
-            let (address, kind, target, secondary) = (handle.address, handle.kind, handle.object, handle.secondary);
-            list.push(GcHandle { heap: self.clone(), address, kind, target, secondary });
+        let walked = gc.walk_handles(filter, |handle| {
+            list.push(GcHandle::new(self, (handle.address, handle.kind), handle.object, handle.secondary));
         });
         notes.take(walked);
         Ok(notes.finish(list))
@@ -51,6 +58,10 @@ impl Heap {
 }
 
 impl GcHandle {
+    pub(super) fn new(heap: &Heap, (address, kind): (Addr, HandleKind), target: Addr, secondary: Option<Addr>) -> GcHandle {
+        GcHandle { heap: heap.clone(), address, kind, target, secondary }
+    }
+
     /// Address of the handle: the value of a `GCHandle`.
     pub fn address(&self) -> Addr {
         self.address

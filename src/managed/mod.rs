@@ -8,6 +8,8 @@
 //! | [`Collection`] | a list, dictionary, set or queue of .NET's own library, with its entries |
 //! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
 //! | [`Root`], [`GcHandle`] | a root of the garbage collector; a GC handle |
+//! | [`Segment`] | a segment or region of the heap, with its objects |
+//! | [`Module`] | an assembly, with its types, or another image of the process |
 //!
 //! Handles are cheap to clone and `Send + Sync`, have no lifetimes, and read the dump on demand.
 
@@ -18,12 +20,14 @@ mod frame;
 mod gc_handle;
 mod members;
 mod method;
+mod module;
 mod named;
 mod object;
 mod objects;
 mod read;
 mod readers;
 mod root;
+mod segment;
 mod thread;
 mod ty;
 mod value;
@@ -37,10 +41,13 @@ pub use field::Field;
 pub use frame::{Frame, Variable};
 pub use gc_handle::GcHandle;
 pub use method::Method;
+pub(crate) use module::LoadedModules;
+pub use module::{ImageIdentity, Module};
 pub use object::{Object, Reference};
 pub use objects::Objects;
 pub use read::FromValue;
 pub use root::Root;
+pub use segment::Segment;
 pub use thread::Thread;
 pub use ty::Type;
 pub use value::Value;

@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::Object;
 use crate::base::{Addr, Collector, IndexVec, Indices, Notes, glob};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex, note_walks};
-use crate::model::SegmentModel;
 use crate::session::{Error, Heap};
 
 /// Size of the first batch: small, so that `take(n)` starts quickly.
@@ -51,22 +50,6 @@ impl Heap {
         self.objects_within(self.walker().segment_indices(), None)
     }
 
-    /// The objects of one of [`Heap::segments`], by address. The iterator is empty if `segment` is not a segment of this heap.
-    ///
-    /// ```
-    /// use rayon::prelude::*;
-    ///
-    /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
-    /// let bytes: u64 = heap.segments().par_iter().map(|s| heap.objects_in(s).map(|o| o.size()).sum::<u64>()).sum();
-    /// assert_eq!(bytes, heap.stat()?.totals.bytes);
-    /// # Ok::<(), gcdump::Error>(())
-    /// ```
-    pub fn objects_in(&self, segment: &SegmentModel) -> Objects {
-        let same = |s: &SegmentModel| s.address == segment.address && s.start == segment.start;
-        let found = self.walker().segments_enumerated().find(|(_, s)| same(s));
-        self.objects_within(found.map_or_else(|| Indices::up_to(0), |(i, _)| Indices::new(i, 1)), None)
-    }
-
     /// The objects of types with a full name that matches `pattern`, where `*` matches any text and `?` one character: `Lab.Order`,
     /// `System.Collections.Generic.Dictionary<*>`. Names have the form of [`Object::type_name`]. Objects of derived types do not match. If no type
     /// matches, the iterator is empty.
@@ -80,10 +63,10 @@ impl Heap {
 
     /// The objects of the heap, walked in parallel by segment in rayon's current pool.
     pub fn par_objects(&self) -> impl ParallelIterator<Item = Object> {
-        self.segments().par_iter().flat_map_iter(|s| self.objects_in(s))
+        self.segments().into_par_iter().flat_map_iter(|segment| segment.objects())
     }
 
-    fn objects_within(&self, segments: Indices<SegmentIndex>, pattern: Option<String>) -> Objects {
+    pub(super) fn objects_within(&self, segments: Indices<SegmentIndex>, pattern: Option<String>) -> Objects {
         Objects {
             heap: self.clone(),
             segments,

@@ -152,7 +152,7 @@ fn pieces_add_up_to_the_whole_walk() {
         pieces_seen += pieces;
         println!("{name}: {pieces} pieces of {segments} segments");
         let heap = dump.runtime().unwrap().heap().unwrap();
-        for (n, segment) in (0u64..).zip(heap.segments().iter().filter(|s| s.allocated_bytes > 0x4000).take(3)) {
+        for (n, segment) in (0u64..).zip(heap.segment_models().iter().filter(|s| s.allocated_bytes > 0x4000).take(3)) {
             // Remove one word, or half of the segment.
             for len in [8, segment.allocated_bytes / 2] {
                 let at = (segment.start.0 + segment.allocated_bytes / (n + 3)) / 8 * 8;

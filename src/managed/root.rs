@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::{Addr, Answer};
-use crate::heapgraph::{RawRoot, Roots};
-use crate::managed::Object;
-use crate::model::{RootFlag, RootKind};
+use crate::gc::HandleFilter;
+use crate::heapgraph::{Origin, RawRoot, Roots};
+use crate::managed::{GcHandle, Object, Thread};
+use crate::model::{HandleKind, RootFlag, RootKind};
 use crate::session::roots::RootOptions;
 use crate::session::{Error, Heap};
 
@@ -80,8 +81,25 @@ impl Root {
         self.roots.label(&self.root)
     }
 
-    /// The OS ID, as in [`Thread::os_id`](crate::Thread::os_id), of the thread to which the stack, register or static belongs.
-    pub fn thread_os_id(&self) -> Option<u64> {
-        self.roots.thread_of(&self.root)?.os_id
+    /// The thread to which the stack, the register, the exception or the thread static belongs; `None` for other roots.
+    pub fn thread(&self) -> Option<Thread> {
+        let thread = self.roots.thread_of(&self.root)?;
+        self.heap.runtime().thread_with(thread.managed_id, thread.os_id)
+    }
+
+    /// The GC handle; `None` for other roots.
+    pub fn handle(&self) -> Option<GcHandle> {
+        let kind = match self.root.origin {
+            Origin::Handle(kind) => kind,
+            Origin::HandleFor(_) | Origin::LastThrown(_) | Origin::Exception(_) => HandleKind::Strong,
+            _ => return None,
+        };
+        let address = self.root.address?;
+        // A root does not have the second value of its handle. The reference to an exception in flight is not always a handle.
+        if kind.has_secondary() || matches!(self.root.origin, Origin::Exception(_)) {
+            let filter = HandleFilter { kinds: vec![kind] };
+            return self.heap.handles_like(&filter).ok()?.data.into_iter().find(|handle| handle.address() == address);
+        }
+        Some(GcHandle::new(&self.heap, (address, kind), self.root.object, None))
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::Frame;
 use super::frame::Stack;
-use crate::base::{Addr, Answer, Collector, Missing};
+use crate::base::{Addr, Answer, Collector, Name};
 use crate::clr::threads::{self, AllocContext};
+use crate::contract::ContractError;
+use crate::dump::OsThread;
 use crate::managed::Object;
-use crate::session::{Error, Runtime};
+use crate::session::{Error, Gaps, Namer, Runtime};
 use crate::stack::walk::Asked;
 
 /// A managed thread.
@@ -26,6 +28,7 @@ use crate::stack::walk::Asked;
 pub struct Thread {
     runtime: Runtime,
     thread: Arc<threads::Thread>,
+    is_finalizer: bool,
 }
 
 impl fmt::Debug for Thread {
@@ -51,13 +54,33 @@ impl Runtime {
     /// [`Error::Contract`] if the runtime does not describe its threads.
     pub fn threads(&self) -> Result<Answer<Vec<Thread>>, Error> {
         let notes = self.begin();
-        let handle = |thread: &threads::Thread| Thread { runtime: self.clone(), thread: Arc::new(thread.clone()) };
-        let list = self.noted_threads(&notes)?.iter().map(handle).collect();
+        let list = self.managed_threads(&notes)?;
         Ok(notes.finish(list))
+    }
+
+    /// The threads of [`Runtime::threads`]. Losses are added to `notes`.
+    ///
+    /// # Errors
+    /// See [`Runtime::threads`].
+    pub(crate) fn managed_threads(&self, notes: &Collector) -> Result<Vec<Thread>, ContractError> {
+        let finalizer = self.thread_reader()?.finalizer(self.thread_list()?, notes);
+        Ok(self.noted_threads(notes)?.iter().map(|thread| Thread::new(self, thread, finalizer)).collect())
+    }
+
+    /// The first thread with these IDs.
+    pub(super) fn thread_with(&self, managed_id: Option<u32>, os_id: Option<u64>) -> Option<Thread> {
+        let threads = self.thread_list().ok()?;
+        let thread = threads.iter().find(|thread| thread.id == managed_id && thread.os_id.filter(|id| *id != 0) == os_id)?;
+        Some(Thread::new(self, thread, self.thread_reader().ok()?.finalizer(threads, &Collector::new())))
     }
 }
 
 impl Thread {
+    /// `finalizer` is the address of the finalizer thread.
+    fn new(runtime: &Runtime, thread: &threads::Thread, finalizer: Option<Addr>) -> Thread {
+        Thread { runtime: runtime.clone(), thread: Arc::new(thread.clone()), is_finalizer: finalizer == Some(thread.address) }
+    }
+
     /// The runtime that the thread belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
@@ -80,9 +103,18 @@ impl Thread {
 
     /// The managed name, or else the operating system's name. `None` if the thread has no name, or if the name is not in the dump.
     pub fn name(&self) -> Option<String> {
-        let namer = &self.runtime.readers().ok()?.namer;
         let native = self.runtime.file().threads.iter().find(|native| Some(u64::from(native.id)) == self.os_id());
-        namer.thread_name(self.thread.exposed, native).map(|name| name.as_str().into())
+        self.named(&self.runtime.readers().ok()?.namer, native).map(|name| name.as_str().into())
+    }
+
+    /// [`Thread::name`] for an answer whose names `namer` reads. `native` is the thread of the operating system.
+    pub(crate) fn named(&self, namer: &Namer, native: Option<&OsThread>) -> Option<Name> {
+        namer.thread_name(self.thread.exposed, native)
+    }
+
+    /// The fields of the runtime's `Thread`, for answers that show its pointers and flags as they are.
+    pub(crate) fn data(&self) -> &threads::Thread {
+        &self.thread
     }
 
     /// The names of the thread's state flags, such as `background` and `threadpool-worker`; empty if the flags are not in the dump.
@@ -99,8 +131,7 @@ impl Thread {
 
     /// Whether this is the finalizer thread; false if the finalizer thread is unknown.
     pub fn is_finalizer(&self) -> bool {
-        let finalizer = || self.runtime.thread_reader().ok()?.finalizer(self.runtime.thread_list().ok()?, &Collector::new());
-        finalizer() == Some(self.address())
+        self.is_finalizer
     }
 
     /// The allocation context; `None` if the thread has no allocation context, or if the context is not in the dump.
@@ -140,11 +171,12 @@ impl Thread {
         let walked = self.runtime.walk_stacks(Asked { roots: true, registers: true }, |thread| thread.address == self.address(), &notes)?;
         notes.extend(self.runtime.stack_losses());
         let Some(walked) = walked.into_iter().next() else { return Ok(notes.finish(Vec::new())) };
+        let (namer, mut gaps) = (self.runtime.namer(), Gaps::default());
         for gap in walked.walk.gaps.iter().filter(|gap| gap.lack.loses_frames()) {
-            let module = self.runtime.readers().ok().and_then(|readers| self.runtime.module_of_gap(gap, &readers.namer));
-            let reason = Missing::Stacks.supplied_by(gap.lack.remedy(module.as_deref()));
-            notes.add(reason, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
+            let part = self.runtime.unknown_part(gap, &namer);
+            gaps.add(&part.reason, gap.from, part.remedy);
         }
+        gaps.note(&notes);
         let count = walked.walk.frames.len();
         let stack = Arc::new(Stack::new(&self.runtime, walked.walk));
         Ok(notes.finish((0..count).map(|index| Frame::new(&stack, index)).collect()))

@@ -134,3 +134,35 @@ impl GcLimitModel {
         crate::base::share(self.committed_bytes?, self.hard_limit_bytes)
     }
 }
+
+named_enum! {
+    /// Kinds of runtimes.
+    pub enum RuntimeKind {
+        /// CoreCLR: the runtime of most programs, single-file ones included.
+        CoreClr = "coreclr",
+        /// NativeAOT: a program compiled ahead of time that contains its runtime.
+        NativeAot = "native-aot",
+        /// Mono, with the collector SGen.
+        Mono = "mono",
+    }
+}
+
+named_enum! {
+    /// Kind of garbage collector.
+    pub enum GcKind {
+        /// One heap, collected by the allocating thread.
+        Workstation = "workstation",
+        /// Several heaps, each with a GC thread.
+        Server = "server",
+    }
+}
+
+named_enum! {
+    /// Layout of the heap.
+    pub enum GcLayout {
+        /// Many small regions, each of one generation (.NET 7 and later by default).
+        Regions = "regions",
+        /// Few large segments, one of them ephemeral (`libclrgc`).
+        Segments = "segments",
+    }
+}

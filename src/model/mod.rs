@@ -50,7 +50,7 @@ pub use handle::{FeatureSource, HandleBlocks, HandleKind, HandleMemory, HandleMo
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 pub use index_file::IndexReport;
-pub use info::{DumpKind, DumpWriter, GcLimitModel, GcPhase, GcState, HeapSizeModel, VersionSource};
+pub use info::{DumpKind, DumpWriter, GcKind, GcLayout, GcLimitModel, GcPhase, GcState, HeapSizeModel, RuntimeKind, VersionSource};
 pub use memory_map::{LoaderHeapKind, MallocBlockSize, MallocHeapKind, MallocUse};
 pub use module::FilePlace;
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};

@@ -3,16 +3,17 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::process::Process;
 use super::{Error, HeapSnapshot, Runtime};
 use crate::base::missed::tried;
-use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, in_units, len64, plural};
+use crate::base::{Arch, Budget, Collector, Limits, NoteKind, Notes, Os, Progress, Shape, Silent, be, in_units, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
 use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
 use crate::heapgraph::IndexUse;
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
-use crate::model::Carve;
+use crate::model::{Carve, RuntimeKind};
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -248,6 +249,31 @@ impl Dump {
         self.runtimes.as_ref().as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }
 
+    /// The operating system of the process.
+    pub fn os(&self) -> Os {
+        self.process.file.facts.os
+    }
+
+    /// The architecture of the process.
+    pub fn architecture(&self) -> Arch {
+        self.process.file.facts.arch
+    }
+
+    /// The process ID; `None` if the dump does not record it.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.file.facts.pid
+    }
+
+    /// The name of the process; `None` if the dump does not record it.
+    pub fn process_name(&self) -> Option<&str> {
+        self.process.file.facts.process_name.as_deref()
+    }
+
+    /// The time at which the dump was written, in whole seconds. `None` for ELF cores, which do not record it.
+    pub fn time(&self) -> Option<SystemTime> {
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(self.process.file.facts.time?))
+    }
+
     /// The contents of the container except memory: modules, OS threads, crash, facts.
     #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
@@ -291,10 +317,10 @@ impl Dump {
 /// The message that an answer is about the runtime at `index` of `all`, and how to select the others; `None` for the only runtime.
 fn others(index: usize, all: &[Description]) -> Option<String> {
     let name = |d: &Description| {
-        let kind = match &d.descriptor {
-            d if d.is_native_aot() => ".NET NativeAOT",
-            d if d.is_mono() => "Mono",
-            _ => ".NET",
+        let kind = match d.kind() {
+            RuntimeKind::NativeAot => ".NET NativeAOT",
+            RuntimeKind::Mono => "Mono",
+            RuntimeKind::CoreClr => ".NET",
         };
         let module = || d.site.module.as_ref().map_or("(unknown version)", |m| m.file_name()).to_string();
         format!("{kind} {}", d.version.clone().unwrap_or_else(module))

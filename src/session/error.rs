@@ -1,7 +1,7 @@
 //! Errors of the session and the analyses.
 
 use super::ValueError;
-use crate::base::{Addr, Name, NoRoom, Note, Notes};
+use crate::base::{Addr, Cancelled, Name, NoRoom, Note, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
@@ -29,6 +29,9 @@ pub enum Error {
     /// The graph exceeds the memory limit, and its temporary file does not fit on the disk.
     #[error(transparent)]
     Room(#[from] NoRoom),
+    /// The work was cancelled: see [`Cancel::run`](crate::base::Cancel::run).
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// No object is at or around the address.
     #[error("there is no object at {0}")]
     NoObject(Addr),

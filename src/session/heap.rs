@@ -129,8 +129,9 @@ impl Heap {
         &self.inner.parts.gc
     }
 
-    /// The segments, ordered by heap and generation.
-    pub fn segments(&self) -> &[SegmentModel] {
+    /// The segments with all their fields, ordered by heap and generation. [`Heap::segments`] returns handles instead.
+    #[doc(hidden)]
+    pub fn segment_models(&self) -> &[SegmentModel] {
         self.inner.parts.walker.segments()
     }
 
@@ -158,7 +159,7 @@ impl Heap {
         notes.extend(&self.inner.parts.walker.notes);
     }
 
-    /// Whether [`Heap::segments`] lists all segments of the process.
+    /// Whether [`Heap::segments`] has all segments of the process.
     pub(crate) fn segments_whole(&self) -> bool {
         self.inner.parts.walker.notes.complete()
     }
@@ -241,14 +242,14 @@ impl Heap {
         let (starts, sums) =
             found.starts.get().zip(found.sums.get()).filter(|(starts, sums)| starts.notes.complete() && sums.notes.complete())?;
         let types = self.walker().types().list().iter().map(|ty| ty.method_table).collect();
-        Some(Survey { segments: self.segments().to_vec(), types, starts: starts.clone(), sums: sums.clone() })
+        Some(Survey { segments: self.segment_models().to_vec(), types, starts: starts.clone(), sums: sums.clone() })
     }
 
     /// Reuses the survey of another `Heap` of the same dump, even if the other `Heap` was opened with other module files, because a walk of this heap
     /// would find the same objects. [Surveys](Heap::survey) this heap if the segments or types differ.
     pub(crate) fn survey_like(&self, other: &Survey) {
         let types = || other.types.iter().map(|mt| Some(self.walker().type_at(*mt)?.index)).collect::<Option<IndexVec<_, _>>>();
-        let known = (self.segments() == other.segments).then(types).flatten();
+        let known = (self.segment_models() == other.segments).then(types).flatten();
         match known.and_then(|types| other.sums.data.with_types(&types)) {
             Some(sums) => {
                 self.keep_starts(other.starts.clone());

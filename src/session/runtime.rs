@@ -22,7 +22,7 @@ use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
 use crate::heapgraph::IndexUse;
 use crate::memory::Memory;
-use crate::model::Carve;
+use crate::model::{Carve, GcKind, GcLayout, RuntimeKind};
 use crate::stack::walk::StackWalker;
 
 type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
@@ -63,6 +63,26 @@ impl Runtime {
     /// Index of the runtime among the runtimes of the process, from 0.
     pub fn index(&self) -> usize {
         self.inner.index
+    }
+
+    /// The kind of the runtime.
+    pub fn kind(&self) -> RuntimeKind {
+        self.description().kind()
+    }
+
+    /// The version, such as `10.0.12`, or only `10.0`; `None` if it is unknown.
+    pub fn version(&self) -> Option<&str> {
+        self.description().version.as_deref()
+    }
+
+    /// Whether the garbage collector is that of workstations or of servers. `None` if the GC's structures cannot be read, and for Mono.
+    pub fn gc_kind(&self) -> Option<GcKind> {
+        self.gc().ok()?.kind()
+    }
+
+    /// Whether the heap consists of regions or of segments. `None` as for [`Runtime::gc_kind`].
+    pub fn gc_layout(&self) -> Option<GcLayout> {
+        self.gc().ok()?.layout()
     }
 
     /// Adds a note if the process has other runtimes.

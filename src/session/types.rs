@@ -342,6 +342,14 @@ pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
         out.sort_unstable();
         return out;
     }
+    let mut out = type_definitions(types, types.modules());
+    out.extend(types.instances());
+    out
+}
+
+/// Method tables of the loaded types that `modules` define, by module and token.
+pub(crate) fn type_definitions(types: &Types, modules: &[Addr]) -> Vec<Addr> {
+    let tables = types.names().method_tables();
     let rows = |module| types.names().modules().type_rows(module);
     let is_type = |mt| {
         let valid = tables.is_valid(mt);
@@ -350,9 +358,7 @@ pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
         }
         valid == Ok(true)
     };
-    let mut out = types.loader().type_defs(types.modules(), rows, is_type);
-    out.extend(types.instances());
-    out
+    types.loader().type_defs(modules, rows, is_type)
 }
 
 #[cfg(test)]

@@ -33,6 +33,40 @@ pub(crate) enum Frame {
     Runtime(RuntimeFrame),
 }
 
+impl Frame {
+    /// The frame of a method; `None` for a frame of the runtime.
+    pub(crate) const fn managed(&self) -> Option<&ManagedFrame> {
+        match self {
+            Frame::Managed(frame) => Some(frame),
+            Frame::Runtime(_) => None,
+        }
+    }
+
+    /// The stack pointer of the frame; for a frame of the runtime, the address of the frame.
+    pub(crate) const fn sp(&self) -> Addr {
+        match self {
+            Frame::Managed(frame) => frame.sp,
+            Frame::Runtime(frame) => frame.frame.address,
+        }
+    }
+
+    /// The instruction pointer of the frame. A frame of the runtime has that of the walk when it met the frame.
+    pub(crate) const fn ip(&self) -> Option<Addr> {
+        match self {
+            Frame::Managed(frame) => Some(frame.ip),
+            Frame::Runtime(frame) => frame.ip,
+        }
+    }
+
+    /// The type of a frame of the runtime.
+    pub(crate) fn type_name(&self) -> Option<&Arc<str>> {
+        match self {
+            Frame::Managed(_) => None,
+            Frame::Runtime(frame) => frame.frame.of.name.as_ref(),
+        }
+    }
+}
+
 /// A range in a list of the walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Span {

@@ -488,7 +488,7 @@ fn zeros_in_the_heap_are_not_taken_for_an_object_in_allocation() {
         let running = runtime.thread_list().unwrap().iter().filter(|t| t.cooperative != Some(false)).count();
         let heap = runtime.heap().unwrap();
         let mut zeroed = 0;
-        for segment in heap.segments().iter().filter(|s| s.allocated_bytes >= 256) {
+        for segment in heap.segment_models().iter().filter(|s| s.allocated_bytes >= 256) {
             // Where objects are allocated, a thread in cooperative mode may be allocating one.
             if running > 0 && matches!(segment.generation, Generation::Loh | Generation::Poh) {
                 continue;

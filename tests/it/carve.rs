@@ -60,7 +60,7 @@ fn found(path: &Path) -> Option<Found> {
     if runtime.gc().unwrap().facts().moves_objects() || runtime.descriptor().is_native_aot() {
         return None;
     }
-    let segments = heap.segments().to_vec();
+    let segments = heap.segment_models().to_vec();
     let captured: u64 = segments.iter().map(|s| s.captured_bytes).sum();
     let allocated: u64 = segments.iter().map(|s| s.allocated_bytes).sum();
     let truth = objects(&runtime);

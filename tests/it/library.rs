@@ -204,7 +204,7 @@ fn iterators_stop_and_run_in_parallel() {
         assert_eq!(all.notes().complete(), stat["data"]["complete"] == true);
         let parallel = heap.par_objects().fold(|| (0, 0), sum).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         assert_eq!(parallel, expected);
-        let by_segment: usize = heap.segments().par_iter().map(|s| heap.objects_in(s).count()).sum();
+        let by_segment: usize = heap.segments().par_iter().map(|s| s.objects().count()).sum();
         assert_eq!(by_segment as u64, expected.0);
 
         let some: Vec<Addr> = heap.objects().take(100).map(|o| o.address()).collect();

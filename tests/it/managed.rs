@@ -1,10 +1,13 @@
 //! Threads, frames, variables, roots, fields and collections as handles: they have the same values as the commands.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use gcdump::cli::Exit;
-use gcdump::{Addr, Cancel, Cancelled, Collection, Error, Field, Frame, GcHandle, Method, Root, Runtime, Thread, Variable};
+use gcdump::{
+    Addr, Cancel, Cancelled, Collection, Error, Field, Frame, GcHandle, ImageIdentity, Method, Module, Root, Runtime, Segment, Thread,
+    Variable,
+};
 use serde_json::Value as Json;
 
 use crate::common::{ask, own_dump};
@@ -30,6 +33,8 @@ fn handles_are_send_and_sync() {
     goes_anywhere::<Variable>();
     goes_anywhere::<Root>();
     goes_anywhere::<GcHandle>();
+    goes_anywhere::<Segment>();
+    goes_anywhere::<Module>();
     goes_anywhere::<Field>();
     goes_anywhere::<Collection>();
     goes_anywhere::<Cancel>();
@@ -111,12 +116,56 @@ fn threads_and_frames_are_those_of_stacks() {
     assert!(frames > 30 && variables > 20 && objects > 10, "{frames} frames, {variables} variables, {objects} objects");
 }
 
+/// Threads equal those of `threads`.
+#[test]
+fn threads_are_those_of_the_command() {
+    let (mut threads, mut finalizers, mut cooperative, mut contexts, mut objects, mut exceptions) = (0, 0, 0, 0, 0, 0);
+    let names = ["net8-wks-stacks-heap", "net10-svr-basics-heap", "net10-wks-asyncmix-heap", "win-net10-wks-crash-full"];
+    for path in names.into_iter().map(corpus).chain([own_dump()]) {
+        let said = data(&path, &["threads"]);
+        let said = said["threads"].as_array().unwrap();
+        let handles = runtime(&path).threads().unwrap();
+        assert_eq!(said.len(), handles.len(), "{}", path.display());
+        for (said, thread) in said.iter().zip(&handles) {
+            let text = |address: Option<Addr>| address.map(|at| at.to_string());
+            assert_eq!(said["address"], thread.address().to_string(), "{said}");
+            assert_eq!(said["managed_id"].as_u64(), thread.managed_id().map(u64::from), "{said}");
+            assert_eq!(said["os_id"].as_u64(), thread.os_id(), "{said}");
+            assert_eq!(said["name"].as_str(), thread.name().as_deref(), "{said}");
+            assert_eq!(said["state"], serde_json::to_value(thread.states()).unwrap(), "{said}");
+            let mode = thread.is_cooperative().map(|cooperative| if cooperative { "cooperative" } else { "preemptive" });
+            assert_eq!(said["gc_mode"].as_str(), mode, "{said}");
+            assert_eq!(said["finalizer"], thread.is_finalizer(), "{said}");
+            let context = thread.allocation_context();
+            assert_eq!(said["alloc_pointer"].as_str(), text(context.map(|c| c.pointer)).as_deref(), "{said}");
+            assert_eq!(said["alloc_limit"].as_str(), text(context.map(|c| c.limit)).as_deref(), "{said}");
+            assert_eq!(said["allocated_bytes"].as_u64(), context.and_then(|c| c.bytes), "{said}");
+            let object = thread.object().unwrap().map(|object| object.address());
+            assert_eq!(said["object"].as_str(), text(object).as_deref(), "{said}");
+            if said["exception"]["current"] == true {
+                let exception = thread.exception().unwrap().map(|exception| exception.address());
+                assert_eq!(said["exception"]["address"].as_str(), text(exception).as_deref(), "{said}");
+                exceptions += 1;
+            }
+            threads += 1;
+            finalizers += u32::from(thread.is_finalizer());
+            cooperative += u32::from(thread.is_cooperative() == Some(true));
+            contexts += u32::from(context.is_some_and(|context| !context.pointer.is_null()));
+            objects += u32::from(object.is_some());
+        }
+    }
+    let counts = format!("{threads} threads, {finalizers} finalizers, {cooperative} cooperative, {contexts} contexts, {objects} objects");
+    assert!(threads > 20 && finalizers == 5 && contexts > 3 && objects > 5 && exceptions > 0, "{counts}, {exceptions} exceptions");
+}
+
 #[test]
 fn roots_are_those_of_the_command() {
+    let (mut threads, mut tables) = (0, 0);
     for path in [own_dump(), corpus("net10-svr-basics-heap")] {
         let roots = data(&path, &["roots", "--top", "0"]);
         let heap = runtime(&path).heap().unwrap();
         let handles = heap.roots().unwrap();
+        let of_tables = heap.gc_handles().unwrap();
         let said = roots["roots"].as_array().unwrap();
         assert_eq!(said.len(), handles.len());
         for (said, root) in said.iter().zip(&handles) {
@@ -124,8 +173,23 @@ fn roots_are_those_of_the_command() {
             assert_eq!(said["object"], root.target().to_string(), "{root:?}");
             assert_eq!(said["address"].as_str(), root.address().map(|at| at.to_string()).as_deref(), "{root:?}");
             assert_eq!(said["label"], root.label(), "{root:?}");
+            let thread = root.thread();
+            assert_eq!(said["thread"].as_u64(), thread.as_ref().and_then(Thread::managed_id).map(u64::from), "{root:?}");
+            threads += u32::from(thread.is_some());
+            let handle = root.handle();
+            assert_eq!(handle.is_some(), of_tables.iter().any(|handle| Some(handle.address()) == root.address()), "{root:?}");
+            if let Some(handle) = handle {
+                tables += 1;
+                let same = of_tables.iter().find(|other| other.address() == handle.address()).unwrap();
+                assert_eq!(
+                    (handle.kind(), handle.target(), handle.secondary()),
+                    (same.kind(), same.target(), same.secondary()),
+                    "{root:?}"
+                );
+            }
         }
     }
+    assert!(threads > 10 && tables > 10, "{threads} roots of threads, {tables} of handle tables");
 }
 
 /// Every collection of a dump with all kinds has the elements that `object` shows.
@@ -204,10 +268,104 @@ fn handles_are_those_of_the_command() {
 
 #[test]
 fn modules_are_those_of_the_command() {
-    let dump = gcdump::open(own_dump()).unwrap();
-    let modules = dump.modules().unwrap();
-    let said = data(&own_dump(), &["modules", "--top", "0"]);
-    assert_eq!(said["modules"], serde_json::to_value(&modules.data).unwrap());
+    let (mut managed, mut dynamic, mut images, mut types) = (0, 0, 0, 0);
+    for path in [own_dump(), corpus("net8-svr-handles-heap"), corpus("win-net10-wks-basics-full"), corpus("net10-wks-dynamic-heap")] {
+        let dump = gcdump::open(&path).unwrap();
+        let said = data(&path, &["modules", "--top", "0"]);
+        let said = said["modules"].as_array().unwrap();
+        let modules = dump.modules().unwrap();
+        assert_eq!(said.len(), modules.len(), "{}", path.display());
+        for (said, module) in said.iter().zip(&modules) {
+            let text = |address: Option<Addr>| address.map(|at| at.to_string());
+            assert_eq!(said["name"].as_str(), module.name().as_deref(), "{said}");
+            assert_eq!(said["path"].as_str(), module.path().as_deref(), "{said}");
+            assert_eq!(said["module"].as_str(), text(module.address()).as_deref(), "{said}");
+            assert_eq!(said["base"].as_str(), text(module.base()).as_deref(), "{said}");
+            assert_eq!(said["size"].as_u64(), module.range().map(|range| range.len()), "{said}");
+            assert_eq!(said["kind"] == "dynamic", module.is_dynamic(), "{said}");
+            // The command takes the version of the runtime's image from the runtime.
+            if said["kind"] != "runtime" {
+                assert_eq!(said["version"].as_str(), module.version().as_deref(), "{said}");
+            }
+            match module.identity() {
+                Some(ImageIdentity::Stamp { timestamp, size }) => {
+                    assert_eq!(
+                        (said["timestamp"].as_u64(), said["image_size"].as_u64()),
+                        (Some(timestamp.into()), Some(size.into())),
+                        "{said}"
+                    );
+                }
+                Some(identity) => assert_eq!(said["build_id"], identity.to_string(), "{said}"),
+                None => assert!(said["timestamp"].is_null() && said["build_id"].is_null(), "{said}"),
+            }
+            let defined = module.types().unwrap();
+            assert!(defined.iter().all(|ty| ty.module() == module.name()), "{said}");
+            managed += u32::from(module.is_managed());
+            dynamic += u32::from(module.is_dynamic());
+            images += u32::from(!module.is_managed());
+            types += defined.len();
+        }
+    }
+    let counts = format!("{managed} assemblies, {dynamic} of them dynamic, {images} images, {types} types");
+    assert!(managed > 10 && dynamic > 0 && images > 5 && types > 100, "{counts}");
+}
+
+#[test]
+fn segments_are_those_of_the_command() {
+    let mut objects = 0;
+    for path in [own_dump(), corpus("net10-svr-basics-heap"), corpus("net8-seg-basics-heap")] {
+        let said = data(&path, &["segments", "--walk"]);
+        let said = said["segments"].as_array().unwrap();
+        let segments = runtime(&path).heap().unwrap().segments();
+        assert_eq!(said.len(), segments.len(), "{}", path.display());
+        for (said, segment) in said.iter().zip(&segments) {
+            assert_eq!(said["address"], segment.address().to_string(), "{said}");
+            assert_eq!(said["heap"], segment.gc_heap(), "{said}");
+            assert_eq!(said["generation"], segment.generation().to_string(), "{said}");
+            assert_eq!(said["start"], segment.range().start.to_string(), "{said}");
+            assert_eq!(said["allocated"], segment.range().end.to_string(), "{said}");
+            assert_eq!(said["committed_bytes"], segment.committed_bytes(), "{said}");
+            assert_eq!(said["captured_bytes"], segment.captured_bytes(), "{said}");
+            assert_eq!(said["walk"]["objects"], segment.objects().count(), "{said}");
+            assert!(segment.objects().all(|object| segment.range().contains(object.address())), "{said}");
+            objects += segment.objects().count();
+        }
+    }
+    assert!(objects > 1000, "{objects}");
+}
+
+/// The facts of dumps and runtimes equal those of `info`.
+#[test]
+fn dumps_and_runtimes_are_those_of_info() {
+    let mut times = 0;
+    for path in [own_dump(), corpus("net10-svr-basics-heap"), corpus("net8-seg-basics-heap"), corpus("win-net10-wks-basics-full")] {
+        let said = data(&path, &["info"]);
+        let dump = gcdump::open(&path).unwrap();
+        assert_eq!(said["os"], dump.os().name(), "{}", path.display());
+        assert_eq!(said["architecture"], dump.architecture().name(), "{}", path.display());
+        assert_eq!(said["process_id"].as_u64(), dump.process_id().map(u64::from), "{}", path.display());
+        assert_eq!(said["process_name"].as_str(), dump.process_name(), "{}", path.display());
+        let time = dump.time().map(|time| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
+        assert_eq!(said["time"].as_u64(), time, "{}", path.display());
+        times += u32::from(time.is_some());
+        let runtime = dump.runtime().unwrap();
+        assert_eq!(said["runtimes"][0]["kind"], runtime.kind().name());
+        assert_eq!(said["runtimes"][0]["version"].as_str(), runtime.version());
+        assert_eq!(said["gc"]["kind"].as_str(), runtime.gc_kind().map(|kind| kind.name()));
+        assert_eq!(said["gc"]["layout"].as_str(), runtime.gc_layout().map(|layout| layout.name()));
+    }
+    assert!(times > 0);
+}
+
+/// Both errors of a cancelled call are errors of the library.
+#[test]
+fn a_cancelled_call_needs_no_other_error() {
+    let count = |cancel: Cancel| -> Result<u64, Error> {
+        let heap = gcdump::open(own_dump())?.runtime()?.heap()?;
+        Ok(cancel.run(|| heap.stat())??.totals.count)
+    };
+    assert!(count(Cancel::new()).unwrap() > 1000);
+    assert!(matches!(count(Cancel::after(Duration::ZERO)), Err(Error::Cancelled(Cancelled))));
 }
 
 /// Work ends at its deadline or when it is cancelled, and the same handles answer afterwards.

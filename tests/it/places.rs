@@ -101,7 +101,7 @@ fn structures_of_the_gc() {
     let (mut free_regions, mut marks, mut server, mut free) = (0, 0, 0, 0);
     for (name, heap) in heaps() {
         let gc = heap.gc();
-        for s in heap.segments() {
+        for s in heap.segment_models() {
             let found = at(&heap, s.address);
             assert_eq!((found.kind, found.offset), (PlaceKind::Segment, Some(0)), "{name} {} {found:?}", s.address);
             assert!(found.text.contains(s.generation.name()), "{}", found.text);
@@ -124,7 +124,7 @@ fn structures_of_the_gc() {
             for (table, kind, pointers) in tables {
                 let Some(table) = table.filter(|t| !t.is_null()) else { continue };
                 for s in heap
-                    .segments()
+                    .segment_models()
                     .iter()
                     .filter(|s| s.start < gc.facts().highest.unwrap() && s.start >= gc.facts().lowest.unwrap())
                     .take(2)

@@ -417,7 +417,7 @@ fn the_stack_that_a_thread_has_left_is_kept() {
     let dir = folder();
     let original = std::fs::read(own_unpacked()).unwrap();
     let dump = process(&own_unpacked());
-    let elsewhere = dump.runtime().unwrap().heap().unwrap().segments()[0].start;
+    let elsewhere = dump.runtime().unwrap().heap().unwrap().segment_models()[0].start;
     let managed: Vec<u64> = dump.runtime().unwrap().thread_list().unwrap().data.iter().filter_map(|t| t.os_id).collect();
     let mut tried = 0;
     for thread in dump.file().threads.iter().filter(|t| managed.contains(&u64::from(t.id))) {

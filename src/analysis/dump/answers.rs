@@ -7,6 +7,7 @@ use crate::analysis::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQ
 use crate::analysis::{each_handle, each_stack, heap, oom, segments, stat, threads};
 use crate::base::{Answer, Count, Missing, Notes, Remedy, in_units, total};
 use crate::contract::ContractError;
+use crate::managed::Segment;
 use crate::model::SegmentModel;
 use crate::session::{Error, Runtime};
 
@@ -121,8 +122,9 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
 /// Determines whether the objects can be walked: runs `stat` if there are few objects, or else the first steps of every walk.
 fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
     let heap = runtime.heap()?;
-    let sum = |f: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(f));
-    let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
+    let segments = heap.segments();
+    let sum = |f: fn(&Segment) -> u64| total(segments.iter().map(f));
+    let (allocated, captured) = (sum(|s| s.range().len()), sum(Segment::captured_bytes));
     let mut notes = heap.begin().into_notes();
     let lacking =
         (captured < allocated).then(|| format!("only {} of {} of objects are in the dump", in_units(captured), in_units(allocated)));

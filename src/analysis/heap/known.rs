@@ -25,7 +25,7 @@ pub(crate) struct KnownNumbers {
 impl KnownNumbers {
     /// `walk` has the objects of `heap` by type.
     pub(crate) fn of(heap: &Heap, walk: &StatReport) -> KnownNumbers {
-        let listed = heap.segments_whole() && !heap.segments().is_empty();
+        let listed = heap.segments_whole() && !heap.segment_models().is_empty();
         KnownNumbers {
             walked: walk.totals.count > 0 || walk.totals.free_count > 0 || walk.coverage.complete && listed,
             whole: walk.coverage.absent_bytes == 0,

@@ -27,7 +27,7 @@ fn neighbors_are_the_same_in_pieces() {
         let whole = || Dump::of(file.clone(), &OpenOptions::default());
         assert_eq!(answers_on(&whole(), 1), answers_on(&whole(), 3), "{name}");
         let heap = whole().runtime().unwrap().heap().unwrap();
-        for segment in heap.segments().iter().filter(|s| s.allocated_bytes > 0x10000).take(3) {
+        for segment in heap.segment_models().iter().filter(|s| s.allocated_bytes > 0x10000).take(3) {
             for len in [8, 0x1000, segment.allocated_bytes / 3] {
                 let at = Addr((segment.start.0 + segment.allocated_bytes / 3) / 8 * 8);
                 let mut file = file.clone();

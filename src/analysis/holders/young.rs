@@ -107,7 +107,7 @@ impl<'h> CardReader<'h> {
     pub(in crate::analysis) fn finish(mut self, notes: &Collector) -> YoungCards {
         let step = self.cards.card_bytes().max(1);
         let is_old = |s: &&SegmentModel| !matches!(s.generation, Generation::Gen0 | Generation::Frozen);
-        let mut segments: Vec<&SegmentModel> = self.heap.segments().iter().filter(is_old).collect();
+        let mut segments: Vec<&SegmentModel> = self.heap.segment_models().iter().filter(is_old).collect();
         segments.sort_by_key(|s| s.start);
         let mut next = Addr::NULL;
         for segment in segments {

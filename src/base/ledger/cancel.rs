@@ -37,6 +37,20 @@ const TICKS: u32 = 1 << 10;
 /// }
 /// # Ok::<(), gcdump::Error>(())
 /// ```
+///
+/// In a function that returns [`gcdump::Error`](crate::Error), two question marks return either error:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// fn reachable(heap: &gcdump::Heap) -> Result<u64, gcdump::Error> {
+///     let retained = gcdump::Cancel::after(Duration::from_secs(60)).run(|| heap.retained())??;
+///     Ok(retained.totals.reachable_objects)
+/// }
+/// # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+/// # assert!(reachable(&heap)? > 1000);
+/// # Ok::<(), gcdump::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,

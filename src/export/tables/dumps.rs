@@ -4,11 +4,11 @@ use super::block::{Block, Value};
 use super::context::Context;
 use super::feed::Feed;
 use super::{Sink, columns};
-use crate::analysis::{FinalizersQuery, GcKind, GcLayout, HandlesQuery, HeapQuery, KnownNumbers};
+use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, KnownNumbers};
 use crate::analysis::{app, finalizers, handles, head_parts, heap, known};
 use crate::base::{Answer, Collector, Missing, total};
 use crate::dump::DumpFacts;
-use crate::model::{ExportTable, HandleKind};
+use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
 use crate::session::{Dump, Error};
 
 /// A dump with facts about its file.

@@ -1,7 +1,7 @@
 use super::collections::{counts_line, last_line, recorded_line};
-use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, RuntimeKind};
+use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcModel, InfoReport};
 use crate::clr::values::utc;
-use crate::model::{CrashReport, DumpKind, FaultModel, GcPhase, LayoutSource, NamedCount, StandaloneGc};
+use crate::model::{CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcPhase, LayoutSource, NamedCount, RuntimeKind, StandaloneGc};
 use crate::output::advice;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};

@@ -39,7 +39,7 @@ pub(in crate::session) fn note_dangling(heap: &Heap, (roots, index): (&Roots, &O
 fn knows_objects(heap: &Heap) -> bool {
     heap.segments_whole()
         && heap.no_heap().is_none()
-        && !heap.segments().is_empty()
+        && !heap.segment_models().is_empty()
         && heap.parts().gc.notes.iter().all(|n| n.kind != NoteKind::GcMoving)
 }
 

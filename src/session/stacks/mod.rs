@@ -1,6 +1,7 @@
 //! Walks the stacks of the managed threads.
 
 mod fault;
+pub(crate) mod frames;
 pub(super) mod kept;
 mod plan;
 

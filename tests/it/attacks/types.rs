@@ -120,7 +120,7 @@ impl Real {
     pub(super) fn objects(&mut self, words: u64, word: impl Fn(u64) -> u64) {
         let memory = self.words(words, word);
         let heap = self.runtime.heap().unwrap();
-        let segment = heap.segments().iter().find(|s| s.generation == gcdump::model::Generation::Loh).unwrap().clone();
+        let segment = heap.segment_models().iter().find(|s| s.generation == gcdump::model::Generation::Loh).unwrap().clone();
         let end = memory + 8 * words;
         let set = |field: &str| self.at("HeapSegment", field);
         let places = [(set("Mem"), memory), (set("Allocated"), end), (set("Committed"), end), (set("Reserved"), end), (set("Used"), end)];

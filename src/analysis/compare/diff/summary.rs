@@ -10,6 +10,7 @@ use crate::analysis::dump::memory_map::memory_of;
 use crate::analysis::{DiffMeasure, KnownNumbers, MemoryListing, StatReport, known};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
 use crate::gc::HandleFilter;
+use crate::managed::Segment;
 use crate::model::{FinalizerState, HandleKind, OomModel};
 use crate::session::{GraphSource, Runtime};
 
@@ -90,7 +91,7 @@ impl Measures {
         let oom = notes.take(gc.oom());
         let failed: Option<Vec<bool>> = oom.iter().map(OomModel::failed).collect();
         let failed = failed.filter(|all| !all.is_empty()).map(|all| len64(all.iter().filter(|failed| **failed).count()));
-        let committed = total(heap.segments().iter().map(|s| s.committed_bytes));
+        let committed = total(heap.segments().iter().map(Segment::committed_bytes));
         let whole = types.coverage.absent_bytes == 0;
         let values = [
             numbers.of_walk(totals.bytes),

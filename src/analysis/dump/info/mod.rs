@@ -155,11 +155,7 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
     let r = runtime.description();
     RuntimeBrief {
         index: len64(runtime.index()),
-        kind: match &r.descriptor {
-            d if d.is_native_aot() => RuntimeKind::NativeAot,
-            d if d.is_mono() => RuntimeKind::Mono,
-            _ => RuntimeKind::CoreClr,
-        },
+        kind: r.kind(),
         version: r.version.clone(),
         version_source: r.version_source,
         module: r.site.module.as_ref().map(|m| m.path.clone()),
@@ -206,8 +202,8 @@ fn gc_model(
 ) -> GcModel {
     let f = gc.facts();
     GcModel {
-        kind: gc.carved().is_none().then_some(if f.server { GcKind::Server } else { GcKind::Workstation }),
-        layout: gc.carved().is_none().then_some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
+        kind: gc.kind(),
+        layout: gc.layout(),
         carved: gc.carved_model(),
         standalone,
         identifiers: f.identifiers.clone(),

@@ -5,21 +5,9 @@ use serde::Serialize;
 use crate::analysis::{SettingModel, SuspensionModel};
 use crate::base::{Addr, Remedy, named_enum};
 use crate::model::{
-    CarvedModel, Container, CrashReport, DumpKind, DumpWriter, FaultModel, GcLimitModel, GcPhase, GcState, HeapSizeModel, LayoutSource,
-    StandaloneGc, VersionSource,
+    CarvedModel, Container, CrashReport, DumpKind, DumpWriter, FaultModel, GcKind, GcLayout, GcLimitModel, GcPhase, GcState, HeapSizeModel,
+    LayoutSource, RuntimeKind, StandaloneGc, VersionSource,
 };
-
-named_enum! {
-    /// Kinds of runtimes.
-    pub enum RuntimeKind {
-        /// CoreCLR: the runtime of most programs, single-file ones included.
-        CoreClr = "coreclr",
-        /// NativeAOT: a program compiled ahead of time that contains its runtime.
-        NativeAot = "native-aot",
-        /// Mono, with the collector SGen.
-        Mono = "mono",
-    }
-}
 
 named_enum! {
     /// Whether a command can answer.
@@ -209,26 +197,6 @@ pub struct AnswerModel {
     pub remedy: Option<Remedy>,
     /// Basis of this verdict.
     pub basis: AnswerBasis,
-}
-
-named_enum! {
-    /// Kind of garbage collector.
-    pub enum GcKind {
-        /// One heap, collected by the allocating thread.
-        Workstation = "workstation",
-        /// Several heaps, each with a GC thread.
-        Server = "server",
-    }
-}
-
-named_enum! {
-    /// Layout of the heap.
-    pub enum GcLayout {
-        /// Many small regions, each of one generation (.NET 7 and later by default).
-        Regions = "regions",
-        /// Few large segments, one of them ephemeral (`libclrgc`).
-        Segments = "segments",
-    }
 }
 
 /// State of the garbage collector.

@@ -14,12 +14,11 @@ use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, AddrRange, Answer, Collector, Missing, PAGE, cut, glob, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
-use crate::clr::type_names::TypeNames;
 use crate::contract::{RuntimeError, Site, is_runtime_name, own_program};
-use crate::data::globals;
 use crate::dump::{Bytes, Module as Listed};
-use crate::memory::{FileId, Image, Memory, hex, module_id};
-use crate::session::{Dump, Error, Images, Runtime};
+use crate::managed::{LoadedModules, Module};
+use crate::memory::{FileId, Memory, hex};
+use crate::session::{Dump, Error, Runtime};
 
 /// Maximum number of ranges of missing pages listed for a module.
 const MAX_RANGES: usize = 256;
@@ -54,21 +53,8 @@ impl ModulesQuery {
 /// # Errors [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot; [`Error::Nothing`] if no module has the
 /// requested name or address; [`Error::Contract`] if the runtime's list of modules cannot be read.
 pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport>, Error> {
-    let runtime = match dump.runtime_at(query.runtime) {
-        Err(e @ (RuntimeError::Snapshot | RuntimeError::NoSuchRuntime { .. })) => return Err(e.into()),
-        runtime => runtime,
-    };
-    let notes = match &runtime {
-        Ok(runtime) => runtime.begin(),
-        Err(why) => {
-            let notes = Collector::new();
-            notes.extend(dump.notes());
-            notes.add(Missing::Modules, None, format!("the runtime's list of modules cannot be read: {why}"));
-            notes
-        }
-    };
+    let (runtime, notes) = dump.begin_modules(query.runtime)?;
     let file = dump.file();
-    notes.extend(&file.facts.lost.of_modules());
     // If the process has no runtime library, the runtime is linked into the program.
     let unread = match &runtime {
         Ok(_) | Err(RuntimeError::NoRuntime { .. }) => None,
@@ -79,8 +65,9 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let mut unidentified: Set<Addr> = Set::default();
     // Failed reads of the loader's structures, by module.
     let mut of_loader: Map<Addr, Missed> = Map::default();
-    if let Some(runtime) = &runtime {
-        for Described { model, of_image, of_loader: missed } in managed(runtime, &notes, |_, _| true)? {
+    let loaded = runtime.as_ref().map(|runtime| runtime.loaded_modules(&notes)).transpose()?.unwrap_or_default();
+    if let Some(describing) = Describing::of(runtime.as_ref(), &loaded) {
+        for Described { model, of_image, of_loader: missed } in loaded.modules.iter().map(|module| describing.module(module)) {
             // Dump writers omit the headers and metadata of many images, so they are reported as missing only if the dump is truncated.
             if dump.memory().is_cut() && (model.timestamp.is_none() || !of_image.is_empty()) && model.kind == ModuleKind::Assembly {
                 unidentified.extend(model.base);
@@ -89,11 +76,10 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
             list.push(model);
         }
     }
-    let managed: Vec<(Option<Addr>, Option<&str>)> = list.iter().map(|m| (m.base, m.path.as_deref())).collect();
-    for module in others(dump, runtime.as_ref(), &managed) {
-        let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, module));
+    for module in dump.images_beside(runtime.as_ref(), &loaded.modules) {
+        let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, &module));
         if model.build_id.is_none() && model.timestamp.is_none() && !missed.is_empty() {
-            unidentified.insert(module.base);
+            unidentified.extend(model.base);
         }
         list.push(model);
     }
@@ -119,66 +105,14 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
 }
 
-/// Returns the images that are not among the `managed` modules, each with base and path, by address. An assembly may be mapped twice: for reading and
-/// for execution.
-fn others<'d>(dump: &'d Dump, runtime: Option<&Runtime>, managed: &[(Option<Addr>, Option<&str>)]) -> Vec<&'d Listed> {
-    let known: Set<Addr> = managed.iter().filter_map(|(base, _)| *base).collect();
-    let paths: Set<&str> = managed.iter().filter_map(|(_, path)| *path).collect();
-    let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime).modules;
-    native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
-    native.sort_by_key(|m| m.base);
-    native
-}
-
 /// Returns the number of modules that [`modules`] lists. What it cannot read is not noted.
 pub(in crate::analysis) fn module_count(dump: &Dump, runtime: Option<&Runtime>) -> u64 {
     // Descriptions of the modules would read their debug information and files.
-    let listed = |runtime: &Runtime| {
-        let modules = runtime.type_names().ok()?.modules();
-        let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok()?;
-        let place = |module: &Addr| (modules.image_base(*module), modules.get(*module).path.clone());
-        Some(loader.listed().modules.iter().map(place).collect())
-    };
     tried(|| {
-        let listed: Vec<(Option<Addr>, Option<String>)> = runtime.and_then(listed).unwrap_or_default();
-        let managed: Vec<(Option<Addr>, Option<&str>)> = listed.iter().map(|(base, path)| (*base, path.as_deref())).collect();
-        len64(managed.len().saturating_add(others(dump, runtime, &managed).len()))
+        let listed = |runtime: &Runtime| runtime.loaded_modules(&Collector::new()).ok();
+        let loaded = runtime.and_then(listed).unwrap_or_default().modules;
+        len64(loaded.len().saturating_add(dump.images_beside(runtime, &loaded).len()))
     })
-}
-
-/// Returns the modules on the runtime's list that `wants` accepts, each with its failed reads; an empty list if the runtime does not describe
-/// modules.
-fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<Described>, Error> {
-    let has_loader = !runtime.descriptor().is_native_aot() && !runtime.descriptor().is_mono();
-    let unread = |why: String| {
-        if has_loader {
-            notes.add(Missing::Modules, None, format!("the runtime's list of modules cannot be read: {why}"));
-        }
-    };
-    let names = match runtime.type_names() {
-        Ok(names) => names,
-        Err(e) => {
-            unread(e.to_string());
-            return Ok(Vec::new());
-        }
-    };
-    let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
-    let listed = loader.listed();
-    if listed.modules.is_empty() && !listed.whole {
-        let why = globals::AppDomain.of(runtime.descriptor()).err();
-        unread(why.map_or_else(|| "it has no module that can be read".into(), |e| e.to_string()));
-    }
-    notes.extend(&loader.faults());
-    let managed = Managed::new(runtime, names, &loader, &listed.modules);
-    let wanted = listed.modules.iter().filter(|module| wants(&managed, **module));
-    let described = |module: &Addr| {
-        let module = managed.describe(*module);
-        if module.model.name.is_none() {
-            module.of_image.tell();
-        }
-        module
-    };
-    Ok(wanted.map(described).collect())
 }
 
 /// Returns the dynamic assemblies, which have no file. A NativeAOT program has none.
@@ -187,8 +121,13 @@ fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Ad
 /// [`Error::Contract`] if the runtime does not describe its list of modules.
 pub(in crate::analysis) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<Vec<ModuleModel>>, Error> {
     let notes = runtime.begin();
-    let list =
-        if runtime.descriptor().is_native_aot() { Vec::new() } else { managed(runtime, &notes, |list, module| list.is_dynamic(module))? };
+    if runtime.descriptor().is_native_aot() {
+        return Ok(notes.finish(Vec::new()));
+    }
+    let loaded = runtime.loaded_modules(&notes)?;
+    let Some(describing) = Describing::of(Some(runtime), &loaded) else { return Ok(notes.finish(Vec::new())) };
+    let dynamic = loaded.modules.iter().filter(|module| module.is_dynamic());
+    let list: Vec<Described> = dynamic.map(|module| describing.module(module)).collect();
     list.iter().for_each(|module| module.of_loader.tell());
     Ok(notes.finish(list.into_iter().map(|module| module.model).collect()))
 }
@@ -229,27 +168,22 @@ struct Described {
 }
 
 /// Describes the modules on the runtime's list.
-struct Managed<'r> {
+struct Describing<'r> {
     modules: &'r Modules,
     loader: &'r Loader,
-    /// Images as the container lists them, by base.
-    listed: Map<Addr, &'r Listed>,
     /// System.Private.CoreLib.
     core: Option<Addr>,
     /// Its load context.
     framework: OnceCell<Kept<Option<Addr>>>,
 }
 
-impl<'r> Managed<'r> {
-    fn new(runtime: &'r Runtime, names: &'r TypeNames, loader: &'r Loader, all: &[Addr]) -> Managed<'r> {
-        let modules = names.modules();
-        let core = tried(|| all.iter().find(|m| modules.is_named(**m, crate::clr::fields::CORE)).copied());
-        Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), core, framework: OnceCell::new() }
-    }
-
-    /// Whether a module has no file. Reports failed reads of the loader's structures.
-    fn is_dynamic(&self, address: Addr) -> bool {
-        self.modules.has_no_image(address) || tried(|| self.modules.get(address).origin == MetadataOrigin::Dynamic)
+impl<'r> Describing<'r> {
+    /// `None` if the runtime does not describe modules.
+    fn of(runtime: Option<&'r Runtime>, loaded: &'r LoadedModules) -> Option<Describing<'r>> {
+        let (modules, loader) = (runtime?.type_names().ok()?.modules(), loaded.loader.as_ref()?);
+        let mut all = loaded.modules.iter().filter_map(Module::address);
+        let core = tried(|| all.find(|m| modules.is_named(*m, crate::clr::fields::CORE)));
+        Some(Describing { modules, loader, core, framework: OnceCell::new() })
     }
 
     /// Returns the load context of CoreLib, which a list without modules does not need.
@@ -258,9 +192,10 @@ impl<'r> Managed<'r> {
     }
 
     /// Describes a module.
-    fn describe(&self, address: Addr) -> Described {
-        let dynamic = self.is_dynamic(address);
-        let (image, of_image) = watched(|| self.image(address, dynamic));
+    fn module(&self, module: &Module) -> Described {
+        let address = module.address().unwrap_or(Addr::NULL);
+        let dynamic = module.is_dynamic();
+        let (image, of_image) = watched(|| self.image(module, address, dynamic));
         let (model, of_loader) = watched(|| {
             let context = self.loader.load_context(address);
             ModuleModel {
@@ -271,27 +206,26 @@ impl<'r> Managed<'r> {
                 ..image
             }
         });
+        if model.name.is_none() {
+            of_image.tell();
+        }
         Described { model, of_image, of_loader }
     }
 
     /// Describes the image of a module.
-    fn image(&self, address: Addr, dynamic: bool) -> ModuleModel {
+    fn image(&self, handle: &Module, address: Addr, dynamic: bool) -> ModuleModel {
         let module = self.modules.get(address);
-        let extent = self.modules.extent(address);
-        let base = self.modules.image_base(address);
-        let listed = base.and_then(|base| self.listed.get(&base));
         let file = if dynamic { None } else { self.modules.file(address) };
         let in_dump = matches!(module.origin, MetadataOrigin::Image | MetadataOrigin::Dynamic);
-        let assembly = module.metadata.as_ref().and_then(|m| m.assembly());
         let pdb = self.modules.pdb_named(address);
         let id = self.modules.file_id(address);
         ModuleModel {
-            name: module.name.clone(),
+            name: handle.name(),
             kind: if dynamic { ModuleKind::Dynamic } else { ModuleKind::Assembly },
-            path: module.path.clone(),
-            version: assembly.map(|a| dotted(a.version)).or_else(|| listed?.version.map(dotted)),
-            base,
-            size: extent.map(|e| e.len()).or_else(|| listed.map(|m| m.size)),
+            path: handle.path(),
+            version: handle.version(),
+            base: handle.base(),
+            size: self.modules.extent(address).map(|e| e.len()).or_else(|| Some(handle.listed()?.size)),
             module: Some(address),
             assembly: None,
             image_size: image_size(id.as_ref()),
@@ -314,22 +248,22 @@ impl<'r> Managed<'r> {
 }
 
 /// Describes an image that is not on the runtime's list. `unread`: base of the runtime's image if the runtime could not be read.
-fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, module: &Listed) -> ModuleModel {
-    let image = Image::at(dump.memory(), module.base);
+fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, handle: &Module) -> ModuleModel {
+    let (image, id) = handle.headers();
     let site = runtime.map(|r| &r.description().site);
-    let is_site = site.is_some_and(|s| s.module.as_ref().is_some_and(|m| m.base == module.base));
-    let is_unread = unread == Some(module.base);
-    let id = module_id(module, image.as_ref());
+    let base = handle.base();
+    let is_site = site.is_some_and(|s| s.module.as_ref().is_some_and(|m| Some(m.base) == base));
+    let is_unread = unread.is_some() && unread == base;
     let needed = is_unread || site.is_some_and(|site| is_site && rests_on_file(site, dump.memory()));
-    let found = dump.file_of(module, id.as_ref());
+    let found = handle.listed().and_then(|module| dump.file_of(module, id.as_ref()));
     let version = runtime.filter(|_| is_site).and_then(|r| r.description().version.clone());
     ModuleModel {
-        name: Some(module.file_name().into()).filter(|name: &String| !name.is_empty()),
+        name: handle.name(),
         kind: if is_site || is_unread { ModuleKind::Runtime } else { ModuleKind::Native },
-        path: Some(module.path.clone()),
-        version: version.or_else(|| module.version.map(dotted)),
-        base: Some(module.base),
-        size: Some(image.as_ref().map_or(module.size, |i| i.range.len())),
+        path: handle.path(),
+        version: version.or_else(|| handle.version()),
+        base,
+        size: image.map(|image| image.range.len()).or_else(|| Some(handle.listed()?.size)),
         module: None,
         assembly: None,
         image_size: image_size(id.as_ref()),
@@ -403,10 +337,6 @@ fn image_size(id: Option<&FileId>) -> Option<u64> {
         Some(FileId::Stamp { size, .. }) => Some(u64::from(*size)),
         _ => None,
     }
-}
-
-fn dotted(version: [u16; 4]) -> String {
-    version.map(|part| part.to_string()).join(".")
 }
 
 /// Formats a GUID like .NET: the first three parts are little-endian numbers.

@@ -90,7 +90,7 @@ fn region_key(r: &RegionModel, by: SegmentSort) -> Option<Key<'_>> {
 /// Returns the segments of `heap`, each with the result of walking its objects.
 fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let notes = heap.begin();
-    let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();
+    let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segment_models().to_vec().into();
     for (i, walk) in &notes.with(heap.type_sums()).walks {
         if let Some(segment) = segments.get_mut(*i) {
             segment.walk = Some(walk.clone().with_free_apart());

@@ -125,12 +125,17 @@ fn ordinal(generation: Generation) -> Part {
 }
 
 impl Heap {
-    /// Heap statistics by type, largest first: [`stat`] with its defaults.
+    /// Heap statistics by type, largest first. [`stat`] also has other groups, and selects objects.
     ///
     /// # Errors
     /// See [`stat`].
-    pub fn stat(&self) -> Result<Answer<StatReport>, Error> {
-        stat(self, &StatQuery::default())
+    pub fn stat(&self) -> Result<Answer<TypeStats>, Error> {
+        Ok(stat(self, &StatQuery::default())?.map(|StatReport { types, totals, coverage, carved, .. }| TypeStats {
+            types: types.unwrap_or_default(),
+            totals,
+            coverage,
+            carved,
+        }))
     }
 }
 

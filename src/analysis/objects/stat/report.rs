@@ -65,6 +65,19 @@ pub struct StatReport {
     pub carved: Option<CarvedModel>,
 }
 
+/// The objects of a heap by type: see [`Heap::stat`](crate::Heap::stat).
+#[derive(Clone, Debug)]
+pub struct TypeStats {
+    /// Objects by type, largest first. Free space is in `totals`.
+    pub types: Vec<TypeStat>,
+    /// Totals of all objects and free blocks.
+    pub totals: StatTotals,
+    /// Coverage of the heap walk.
+    pub coverage: CoverageModel,
+    /// How the heap was carved; `None` if it was not.
+    pub carved: Option<CarvedModel>,
+}
+
 /// Objects of one type.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

@@ -63,7 +63,7 @@ impl Finder<'_> {
     pub(super) fn in_heap(&self, blank: &WhereReport) -> Option<WhereReport> {
         let address = blank.address;
         let inside = |s: &&SegmentModel| s.start <= address && address < s.reserved;
-        let segment = self.heap.segments().iter().find(inside)?;
+        let segment = self.heap.segment_models().iter().find(inside)?;
         let place = segment_place(segment, address);
         let report = WhereReport { segment: Some(place.clone()), ..blank.clone() };
         let home = format!("{} of heap {}, segment {}", place.generation, place.heap, place.address);

@@ -13,7 +13,7 @@ impl Finder<'_> {
     /// Finds a `heap_segment` of a segment in use or of a free one.
     pub(super) fn segment_structure(&self, blank: &WhereReport) -> Option<WhereReport> {
         let is = |at: Addr| self.structure::<HeapSegment>(at).filter(|r| r.contains(blank.address));
-        let used = self.heap.segments().iter().find_map(|s| Some((is(s.address)?, s)));
+        let used = self.heap.segment_models().iter().find_map(|s| Some((is(s.address)?, s)));
         let (range, text) = if let Some((range, s)) = used {
             (range, format!("heap_segment of {} of heap {}, objects from {} to {}", s.generation, s.heap, s.start, s.allocated))
         } else {

@@ -10,7 +10,7 @@ use crate::analysis::threads::locks::{ThreadLocks, thread_locks};
 use crate::analysis::threads::suspension::suspension;
 use crate::base::missed::tried;
 use crate::base::{Addr, Answer, len64};
-use crate::clr::threads::{AllocContext, state_names};
+use crate::clr::threads::AllocContext;
 use crate::dump::ThreadStacks;
 use crate::model::{Order, ThreadSort};
 use crate::session::{Error, Runtime};
@@ -34,8 +34,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType, Allocated], "threads without `waits`")?;
     }
     let notes = runtime.begin();
-    let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
-    let threads = runtime.noted_threads(&notes)?;
+    let threads = runtime.managed_threads(&notes)?;
     let file = runtime.file();
     notes.extend(&file.facts.lost.of_threads());
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
@@ -44,7 +43,6 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let exception = |address: Addr, current: bool| exceptions.of_thread(address, current);
     let stacks = ThreadStacks::new(file);
     let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
-    let native_aot = runtime.descriptor().is_native_aot();
     // Threads are listed even if the GC's structures cannot be read. Other answers add the note about that.
     let gc = tried(|| runtime.gc().ok());
     let home_heap = |context: AllocContext| gc.as_ref().and_then(|gc| gc.data.home_heap(&context));
@@ -52,28 +50,27 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         .iter()
         .enumerate()
         .map(|(i, t)| {
-            let os_id = t.os_id.filter(|id| *id != 0);
-            let native = os_id.and_then(|id| stacks.thread(id));
+            let (os_id, context, data) = (t.os_id(), t.allocation_context(), t.data());
             ThreadModel {
-                managed_id: t.id,
+                managed_id: t.managed_id(),
                 os_id,
-                address: t.address,
-                name: namer.thread_name(t.exposed, native),
-                state: t.state.map(|state| state_names(state, native_aot)).unwrap_or_default(),
-                state_value: t.state,
-                gc_mode: t.cooperative.map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),
+                address: t.address(),
+                name: t.named(&namer, os_id.and_then(|id| stacks.thread(id))),
+                state: t.states(),
+                state_value: data.state,
+                gc_mode: t.is_cooperative().map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),
                 crashed: os_id.is_some() && os_id == crashed.map(u64::from),
-                finalizer: finalizer == Some(t.address),
-                alloc_pointer: t.context.map(|c| c.pointer),
-                alloc_limit: t.context.map(|c| c.limit),
-                allocated_bytes: t.context.and_then(|c| c.bytes),
-                allocated_bytes_uoh: t.context.and_then(|c| c.bytes_uoh),
-                home_heap: t.context.and_then(&home_heap),
-                object: t.exposed,
-                exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
+                finalizer: t.is_finalizer(),
+                alloc_pointer: context.map(|c| c.pointer),
+                alloc_limit: context.map(|c| c.limit),
+                allocated_bytes: context.and_then(|c| c.bytes),
+                allocated_bytes_uoh: context.and_then(|c| c.bytes_uoh),
+                home_heap: context.and_then(&home_heap),
+                object: data.exposed,
+                exception: data.exception.map(|a| exception(a, true)).or_else(|| data.last_thrown.map(|a| exception(a, false))),
                 waits_for: locks.waits.remove(&i).map(Box::new),
                 locks_held: locks.held.as_ref().map(|held| held.get(&i).copied().unwrap_or(0)),
-                nested_exceptions: t.nested.clone(),
+                nested_exceptions: data.nested.clone(),
             }
         })
         .collect();

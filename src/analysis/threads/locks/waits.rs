@@ -181,12 +181,12 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     };
     let lost: Vec<&Gap> = walked.iter().filter(|stack| stack.thread.waits()).filter_map(|stack| stack.walk.gaps.first()).collect();
     if let Some(first) = lost.first() {
-        let module = runtime.module_of_gap(first, namer);
-        let reason = first.lack.reason(module.as_deref());
+        let part = runtime.unknown_part(first, namer);
+        let threads = plural(len64(lost.len()), "blocked thread");
         notes.add(
-            Missing::Stacks.supplied_by(first.lack.remedy(module.as_deref())),
+            Missing::Stacks.supplied_by(part.remedy),
             first.from,
-            format!("the stacks of {} cannot be shown: {reason}", plural(len64(lost.len()), "blocked thread")),
+            format!("the stacks of {threads} cannot be shown: {}", part.reason),
         );
     }
     let blocked = |(index, thread, stack)| {

@@ -17,12 +17,12 @@ use crate::analysis::threads::locks::thread_locks;
 use crate::analysis::threads::tiers::Tiers;
 use crate::base::hash::Map;
 use crate::base::missed::watched;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, Remedy, glob, is_framework_method, len64};
-use crate::clr::methods::{GenericContext, MethodName, Methods};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, is_framework_method, len64};
+use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::model::StackFrameKind;
-use crate::session::{ArgumentReader, Error, Heap, Namer, Runtime, SourceLines, ThreadStack, argument_bytes};
+use crate::session::{Error, FrameReader, Gaps, Heap, NamedMethod, Namer, Runtime, ThreadStack, UnknownPart, argument_bytes};
 use crate::stack::code::CodeOrigin;
 use crate::stack::frames::ProtectedFrame;
 use crate::stack::gc_info::{FrameSlot, Location};
@@ -118,7 +118,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         };
         // Gaps are noted even if none of the known frames matches, because an unknown frame may match. A gap that loses only references is noted only
         // if references are listed.
-        gaps.add(model.gaps.iter().filter(|gap| query.roots || gap.loses_frames));
+        model.gaps.iter().filter(|gap| query.roots || gap.loses_frames).for_each(|gap| gaps.add(&gap.reason, gap.from, gap.remedy));
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
             reporter.budget.note("listing stacks", &notes);
@@ -146,9 +146,9 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         namer.note(&notes);
         return Err(Error::Nothing(what.into()).given(&notes.into_notes()));
     }
-    reporter.lines.note(&notes);
+    reporter.frames.note_lines(&notes);
     reporter.tiers.iter().for_each(|t| t.note(&notes));
-    reporter.variables.iter().for_each(|a| a.note(&notes));
+    reporter.frames.note_variables(&notes);
     exceptions.note_lines();
     namer.note(&notes);
     Ok(notes.finish(total))
@@ -181,28 +181,6 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     }
 }
 
-/// Reasons for gaps, each with the number of gaps and the start of the first gap.
-#[derive(Default)]
-struct Gaps(BTreeMap<String, (u64, Option<Addr>, Option<Remedy>)>);
-
-impl Gaps {
-    fn add<'g>(&mut self, gaps: impl Iterator<Item = &'g StackGap>) {
-        for gap in gaps {
-            match self.0.get_mut(&gap.reason) {
-                Some((count, ..)) => count.bump(),
-                None => drop(self.0.insert(gap.reason.clone(), (1, gap.from, gap.remedy))),
-            }
-        }
-    }
-
-    fn note(self, notes: &Collector) {
-        for (reason, (count, at, remedy)) in self.0 {
-            let times = if count == 1 { String::new() } else { format!(" ({count} frames)") };
-            notes.add(Missing::Stacks.supplied_by(remedy), at, format!("stacks: {reason}{times}"));
-        }
-    }
-}
-
 /// Converts walked stacks to models. Each method is named once.
 struct Reporter<'r> {
     runtime: &'r Runtime,
@@ -210,34 +188,20 @@ struct Reporter<'r> {
     namer: &'r Namer,
     notes: &'r Collector,
     roots: bool,
-    /// `None` unless variables are requested.
-    variables: Option<ArgumentReader<'r>>,
     arguments: bool,
     locals: bool,
-    methods: Option<Methods>,
+    frames: FrameReader<'r>,
     objects: Option<Objects>,
     heap: Option<Heap>,
-    names: Map<Addr, Option<Named>>,
     /// Names of generic instantiations, by method and possible generic contexts.
     exact: Map<(Addr, Vec<GenericContext>), Option<Name>>,
     /// Names of the types of runtime frames.
     frame_types: Map<Arc<str>, Name>,
-    lines: SourceLines<'r>,
     /// `None` if stacks are merged, because the tree does not show tiers.
     tiers: Option<Tiers<'r>>,
     /// Whether the notes about object starts were added to the answer.
     starts_noted: Cell<bool>,
     budget: Budget,
-}
-
-/// A method's names.
-#[derive(Clone)]
-struct Named {
-    method: Arc<MethodName>,
-    /// The name in the runtime's format.
-    signature: Name,
-    display: Name,
-    module: Option<Name>,
 }
 
 impl<'r> Reporter<'r> {
@@ -247,8 +211,7 @@ impl<'r> Reporter<'r> {
             let methods = Methods::bind(memory, d, runtime.limits()).ok();
             (methods, Objects::bind(memory, d).ok())
         });
-        let asked = query.arguments || query.locals;
-        let variables = methods.as_ref().filter(|_| asked).and_then(|m| ArgumentReader::new(runtime, namer, m));
+        let frames = FrameReader::new(runtime, namer, methods, query.arguments || query.locals);
         let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(Missing::Heap, None, format!("the heap cannot be read: {e}"))));
         let heap = heap.and_then(Result::ok);
         heap.iter().for_each(|heap| heap.note(notes));
@@ -259,16 +222,13 @@ impl<'r> Reporter<'r> {
             namer,
             notes,
             roots: query.roots,
-            variables,
             arguments: query.arguments,
             locals: query.locals,
-            methods,
+            frames,
             objects,
             heap,
-            names: Map::default(),
             exact: Map::default(),
             frame_types: Map::default(),
-            lines: SourceLines::new(runtime, namer),
             tiers: (!query.merge).then(|| Tiers::new(runtime, namer, notes)),
             starts_noted: Cell::new(false),
             budget,
@@ -279,21 +239,9 @@ impl<'r> Reporter<'r> {
         self.namer.thread_name(stack.thread.exposed, stack.native)
     }
 
-    fn name(&mut self, method: Addr) -> Option<Named> {
-        let (methods, namer) = (self.methods.as_ref(), self.namer);
-        let named = self.names.entry(method).or_insert_with(|| {
-            let (methods, types) = methods.zip(namer.names())?;
-            let (signature, method) = (methods.signature(types, method)?, methods.name(types, method)?);
-            let display = Name::from(method.shown().into_owned());
-            let module = method.module.as_deref().map(Name::from);
-            Some(Named { method: Arc::new(method), signature: signature.into(), display, module })
-        });
-        named.clone()
-    }
-
     /// Returns the names of a method, and adds a note if the dump does not have them.
-    fn named(&mut self, method: Addr) -> Option<Named> {
-        let named = self.name(method);
+    fn named(&mut self, method: Addr) -> Option<NamedMethod> {
+        let named = self.frames.name(method);
         if named.is_none() {
             self.notes.add(Missing::Metadata, method, format!("the method at {method} has no name in the dump"));
         }
@@ -303,7 +251,7 @@ impl<'r> Reporter<'r> {
     /// Returns the name of a method in shared generic code, with the type arguments that the frame shows.
     fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Name> {
         let (methods, names, method, contexts) =
-            (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc, walk.contexts(frame));
+            (self.frames.methods()?, self.namer.names()?, frame.code.method_desc, walk.contexts(frame));
         let key = (method, contexts.to_vec());
         if let Some(known) = self.exact.get(&key) {
             return known.clone();
@@ -328,16 +276,13 @@ impl<'r> Reporter<'r> {
         let mut protected = protected.into_iter().peekable();
         let mut frames = stack.walk.frames.iter().peekable();
         loop {
-            let at = frames.peek().map(|frame| match frame {
-                Frame::Managed(frame) => frame.sp,
-                Frame::Runtime(frame) => frame.frame.address,
-            });
+            let at = frames.peek().map(|frame| frame.sp());
             // Frames of native code are where they are on the stack.
             let model = match protected.next_if(|inner| at.is_none_or(|at| inner.sp < at)) {
                 Some(inner) => inner,
                 None => match frames.next() {
                     Some(Frame::Managed(frame)) => self.managed(&stack.walk, frame),
-                    Some(Frame::Runtime(frame)) => self.runtime_frame(frame),
+                    Some(walked @ Frame::Runtime(frame)) => self.runtime_frame(walked, frame),
                     None => break,
                 },
             };
@@ -356,18 +301,11 @@ impl<'r> Reporter<'r> {
 
     fn managed(&mut self, walk: &Walk, frame: &ManagedFrame) -> StackFrameModel {
         let (code, named) = (&frame.code, self.named(frame.code.method_desc));
-        let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
-        let (mut arguments, mut locals) = (None, None);
-        if let Some(variables) = &mut self.variables {
-            let models = |of: &ArgumentReader<'_>, found: Vec<_>| found.into_iter().map(|variable| of.model(variable)).collect();
-            let found = if self.arguments { variables.arguments(walk, frame) } else { None };
-            arguments = found.map(|found| models(variables, found));
-            if let Some(named) = named.as_ref().filter(|_| self.locals) {
-                let declared = self.lines.locals(&named.method, frame.instruction());
-                let found = variables.locals(walk, frame, &named.method, declared);
-                locals = found.map(|found| models(variables, found));
-            }
-        }
+        let line = named.as_ref().and_then(|n| self.frames.line(&n.method, frame));
+        let arguments = if self.arguments { self.frames.arguments(walk, frame) } else { None };
+        let arguments = arguments.map(|found| self.frames.models(found));
+        let locals = if self.locals { self.frames.locals(walk, frame) } else { None };
+        let locals = locals.map(|found| self.frames.models(found));
         StackFrameModel {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
@@ -402,8 +340,8 @@ impl<'r> Reporter<'r> {
         }
     }
 
-    fn runtime_frame(&mut self, frame: &RuntimeFrame) -> StackFrameModel {
-        let method_desc = self.walker.and_then(|walker| walker.callee(frame).or_else(|| walker.native(frame)));
+    fn runtime_frame(&mut self, walked: &Frame, frame: &RuntimeFrame) -> StackFrameModel {
+        let method_desc = self.runtime.method_of(walked);
         let named = method_desc.and_then(|m| self.named(m));
         StackFrameModel {
             ip: frame.ip,
@@ -411,7 +349,7 @@ impl<'r> Reporter<'r> {
             display: named.as_ref().map(|n| n.display.clone()),
             method_desc,
             module: named.and_then(|n| n.module),
-            frame_type: frame.frame.of.name.as_ref().map(|name| self.frame_type(name)),
+            frame_type: walked.type_name().map(|name| self.frame_type(name)),
             address: Some(frame.frame.address),
             roots: self.roots.then(|| self.owned(frame)),
             ..StackFrameModel::new(StackFrameKind::Runtime, frame.frame.address)
@@ -513,8 +451,7 @@ impl<'r> Reporter<'r> {
     }
 
     fn gap(&mut self, gap: &Gap) -> StackGap {
-        let module = self.runtime.module_of_gap(gap, self.namer);
-        let (reason, remedy) = (gap.lack.reason(module.as_deref()), gap.lack.remedy(module.as_deref()));
+        let UnknownPart { reason, remedy, module } = self.runtime.unknown_part(gap, self.namer);
         StackGap { from: gap.from, to: gap.to, loses_frames: gap.lack.loses_frames(), reason, module, remedy }
     }
 }

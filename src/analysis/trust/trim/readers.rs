@@ -95,7 +95,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let Ok(heap) = runtime.heap() else { return };
     // The header of the first object is before the start of the segment.
     for segment in heap.segments() {
-        headers.as_ref().and_then(|h| h.read(segment.start));
+        headers.as_ref().and_then(|h| h.read(segment.range().start));
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = each_root(&heap, &RootsQuery { options, ..RootsQuery::default() }, &mut drop);

@@ -38,8 +38,9 @@ fn pieces_have_the_same_findings_as_segments() {
         assert!(whole == three, "{name}:\n{whole}\n{three}");
         let dump = Dump::of(file.clone(), &OpenOptions::default());
         let heap = dump.runtime().unwrap().heap().unwrap();
-        let objects = |segment| heap.objects_in(segment).map(|o| o.address()).collect::<Vec<Addr>>();
-        let (objects, segment) = heap.segments().iter().map(|s| (objects(s), s)).max_by_key(|(objects, _)| objects.len()).unwrap();
+        let objects = |segment: &crate::managed::Segment| segment.objects().map(|o| o.address()).collect::<Vec<Addr>>();
+        let segments = heap.segments();
+        let (objects, segment) = segments.iter().map(|s| (objects(s), s)).max_by_key(|(objects, _)| objects.len()).unwrap();
         // Pieces have at least 16 KB, so an altered object is near each border between pieces.
         for every in [40, 300, 2000] {
             for first in 0..4 {
@@ -47,7 +48,7 @@ fn pieces_have_the_same_findings_as_segments() {
                     .iter()
                     .skip(first * 9 + 1)
                     .step_by(every)
-                    .zip([0, 0x1234_5678, segment.start.0 + 8, u64::MAX].into_iter().cycle())
+                    .zip([0, 0x1234_5678, segment.range().start.0 + 8, u64::MAX].into_iter().cycle())
                     .take(60)
                     .map(|(at, word)| (*at, word))
                     .collect();
