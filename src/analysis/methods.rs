@@ -48,7 +48,8 @@ impl Heap {
 impl Dump {
     /// The modules of the process, managed and native: [`modules`] with its defaults.
     ///
-    /// # Errors The errors of [`modules`]. For a dump without a runtime, the answer has the native modules.
+    /// # Errors
+    /// The errors of [`modules`]. For a dump without a runtime, the answer has the native modules.
     pub fn modules(&self) -> Result<Answer<Vec<ModuleModel>>, Error> {
         modules(self, &ModulesQuery::default()).map(|answer| answer.map(|report| report.modules))
     }

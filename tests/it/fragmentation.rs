@@ -120,7 +120,7 @@ fn missing_bytes_of_a_segment_with_generations_are_missing_once() {
     file.remove(AddrRange::new(start, start.plus(256)));
     let heap = gcdump::Dump::of(file, &Default::default()).runtime().unwrap().heap().unwrap();
     let query = gcdump::analysis::FragmentationQuery { heaps: false, segments: false, top: 1 };
-    let report = gcdump::analysis::fragmentation(&heap, &query).unwrap().data;
+    let report = gcdump::analysis::fragmentation(&heap, &query).data;
     let (totals, coverage) = (report.totals, report.coverage);
     assert!(coverage.absent_bytes > 0);
     let walked = coverage.allocated_bytes - coverage.absent_bytes;

@@ -13,7 +13,7 @@ fn answers_on(dump: &Dump, threads: usize) -> ([String; 2], String) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let query = FragmentationQuery { heaps: true, segments: true, top: 0 };
-        let (blocks, cells) = (fragmentation(&heap, &query).unwrap(), map(&heap, &MapQuery::default(), |_| true).unwrap());
+        let (blocks, cells) = (fragmentation(&heap, &query), map(&heap, &MapQuery::default(), |_| true).unwrap());
         let json = [serde_json::to_string(&blocks.data).unwrap(), serde_json::to_string(&cells.data).unwrap()];
         (json, format!("{:?} {:?}", blocks.notes, cells.notes))
     })

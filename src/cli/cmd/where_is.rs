@@ -39,7 +39,7 @@ impl Command for Where {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
-        Ok(where_is(&at.heap()?, at.address()?)?)
+        Ok(where_is(&at.heap()?, at.address()?))
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
