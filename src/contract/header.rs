@@ -115,7 +115,7 @@ impl Header {
     /// # Errors
     /// [`HeaderError::JsonAbsent`], [`HeaderError::Json`] or [`HeaderError::Unaffordable`].
     pub fn parse(&self, memory: &Memory) -> Result<RawDescriptor, HeaderError> {
-        if memory.captured(AddrRange::new(self.json, self.json.plus(self.json_bytes))) < self.json_bytes {
+        if memory.captured(AddrRange::of(self.json, self.json_bytes)) < self.json_bytes {
             return Err(HeaderError::JsonAbsent(ReadError { address: self.json, len: self.json_bytes }));
         }
         if !memory.afford_steps(self.json_bytes / 8) || !memory.afford_memory(self.json_bytes.saturating_mul(PARSED)) {

@@ -79,7 +79,7 @@ pub struct UnreadProgram {
 /// The module of the main program.
 pub(crate) fn own_program(dump: &DumpFile) -> Option<&Module> {
     let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
-    let of = |at: Addr| dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(at));
+    let of = |at: Addr| dump.modules.iter().find(|m| m.range().contains(at));
     [AT_PHDR, AT_ENTRY].into_iter().filter_map(aux).find_map(of).or(dump.modules.first())
 }
 
@@ -246,7 +246,7 @@ impl<'d> Unread<'d> {
             files.sort_unstable();
             // Minidumps without a list of regions do not record which ranges are writable. All captured ranges are used, because read-only memory of
             // an image is not in such a minidump if the headers of the image are not.
-            let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+            let captured = || dump.ranges.iter().map(|r| r.range()).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
         })
@@ -422,7 +422,7 @@ fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option
     let everything = [AddrRange::new(Addr::NULL, Addr(u64::MAX))];
     let searched = if writable.is_empty() { everything.as_slice() } else { writable.as_slice() };
     let address = scan(memory, searched, limits)?;
-    let module = dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address)).cloned();
+    let module = dump.modules.iter().find(|m| m.range().contains(address)).cloned();
     let image = module.as_ref().and_then(|m| Image::at(memory, m.base));
     Some(Site {
         module,

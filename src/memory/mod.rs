@@ -231,7 +231,7 @@ impl Memory {
     /// Backs the gaps of `range` with `source`; the byte at `offset` belongs to the start of `range`. Returns the number of bytes added.
     pub fn fill_gaps(&mut self, range: AddrRange, source: &Arc<Bytes>, offset: u64) -> u64 {
         let file_len = u64::try_from(source.len()).unwrap_or(u64::MAX);
-        let range = AddrRange::new(range.start, range.start.plus(range.len().min(file_len.saturating_sub(offset))));
+        let range = AddrRange::of(range.start, range.len().min(file_len.saturating_sub(offset)));
         let parts = self.gaps(range).into_iter().map(|gap| (gap, offset.saturating_add(gap.start.0.saturating_sub(range.start.0))));
         self.add(parts.collect(), source)
     }
@@ -366,7 +366,7 @@ impl Memory {
         }
         let error = ReadError { address, len };
         // Memory is allocated only for captured bytes, because a forged length must not cause a large allocation.
-        if self.captured(AddrRange::new(address, address.plus(len))) < len {
+        if self.captured(AddrRange::of(address, len)) < len {
             missed(address, len);
             return Err(error);
         }

@@ -167,7 +167,7 @@ impl Recorder {
                     let at = Addr(start.saturating_add(base.saturating_add(bit).saturating_mul(GRAIN)));
                     match out.last_mut() {
                         Some(last) if last.end == at => last.end = at.plus(GRAIN),
-                        _ => out.push(AddrRange::new(at, at.plus(GRAIN))),
+                        _ => out.push(AddrRange::of(at, GRAIN)),
                     }
                 }
             }

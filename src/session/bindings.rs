@@ -132,7 +132,7 @@ impl Bindings {
             Err(_) => CodeBytes::new(self.memory()),
         };
         let frames = FrameReader::bind(d, facts.arch, facts.os)?;
-        let listed = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+        let listed = self.file().modules.iter().map(|m| m.range());
         let images = listed.chain(self.file().kernel_library()).collect();
         Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description.site.image.clone(), images, &modules, facts.os))
     }

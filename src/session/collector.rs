@@ -47,7 +47,7 @@ impl Runtime {
         let (major, minor, build) = (major?, minor?, build?);
         let padding = memory.bytes(start.plus(NUMBERS), numbers.checked_sub(NUMBERS)?).ok()?;
         let image = Image::at(memory, module.base);
-        let range = image.as_ref().map_or_else(|| AddrRange::new(module.base, module.base.plus(module.size)), |i| i.range);
+        let range = image.as_ref().map_or_else(|| module.range(), |i| i.range);
         let name = memory.ptr(start.plus(numbers)).ok()?;
         (memory.ptr(at).ok()? == module.base).then_some(())?;
         let loaded = memory.u32(start.minus(word)?).ok()? == LOAD_COMPLETE;

@@ -193,7 +193,7 @@ impl SuspendedMethods {
         };
         let mapped = || {
             let modules = &runtime.file().modules;
-            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address))?;
+            let at = modules.iter().find(|m| m.range().contains(address))?;
             Some(at.file_name().to_string())
         };
         tried(|| managed().or_else(mapped))

@@ -31,7 +31,7 @@ fn neighbors_are_the_same_in_pieces() {
             for len in [8, 0x1000, segment.allocated_bytes / 3] {
                 let at = Addr((segment.start.0 + segment.allocated_bytes / 3) / 8 * 8);
                 let mut file = file.clone();
-                file.remove(AddrRange::new(at, at.plus(len)));
+                file.remove(AddrRange::of(at, len));
                 let without = || Dump::of(file.clone(), &OpenOptions::default());
                 assert_eq!(answers_on(&without(), 1), answers_on(&without(), 3), "{name} without {len:#x} at {at:?}");
             }

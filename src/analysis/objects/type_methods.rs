@@ -56,7 +56,7 @@ pub(in crate::analysis) fn type_methods(
             None
         }
     };
-    let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+    let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| m.range()).collect();
     // Precodes are created at run time, so code in an image is not a precode. It is not read, because it is often not in the dump.
     let of_precode = |lead: Addr, desc: Addr| match &precodes {
         Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),

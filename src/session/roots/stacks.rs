@@ -322,7 +322,7 @@ impl Reader<'_> {
             return;
         }
         for place in gap.registers.iter().filter_map(|(_, saved)| saved.place) {
-            let slot = AddrRange::new(place, place.plus(8));
+            let slot = AddrRange::of(place, 8);
             self.heap.memory().need(slot);
             self.scans.words((thread, slot), self.index, roots);
         }

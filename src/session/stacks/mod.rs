@@ -139,7 +139,7 @@ impl Runtime {
         let native = || {
             let Some(StackError::Read(e)) = gap.lack.error() else { return None };
             let modules = &self.file().modules;
-            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(e.address))?;
+            let at = modules.iter().find(|m| m.range().contains(e.address))?;
             Some(at.file_name().to_string())
         };
         tried(|| managed().or_else(native))
@@ -172,7 +172,7 @@ impl Runtime {
                 let what = format!("only {} of the stack of the thread at {} are scanned", in_units(most), thread.address);
                 notes.add(NoteKind::LimitHit, range.start, what);
             }
-            let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
+            let range = AddrRange::of(range.start, range.len().min(most));
             let Some(rest) = left.checked_sub(self.memory().captured(range)) else {
                 notes.add(
                     NoteKind::Invalid,

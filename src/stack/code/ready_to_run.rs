@@ -148,7 +148,7 @@ impl ReadyToRun {
             let rva = fields.get(bytes, directory, Directory::VirtualAddress)?;
             let size = fields.get(bytes, directory, Directory::Size)?;
             let start = base.plus(u64::from(rva));
-            Some(AddrRange::new(start, start.plus(u64::from(size))).contains(ip))
+            Some(AddrRange::of(start, u64::from(size)).contains(ip))
         };
         tried(within).unwrap_or(false)
     }

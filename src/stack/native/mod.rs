@@ -94,7 +94,7 @@ pub fn try_native(
 ) -> [Option<u64>; 2] {
     let bytes = CodeBytes::new(memory);
     let Some(registers) = super::unwind::try_registers(Arch::X64, base, ip, sp) else { return [None; 2] };
-    let table = crate::base::AddrRange::new(base, base.plus(len));
+    let table = crate::base::AddrRange::of(base, len);
     let dwarf = eh_frame::step(&bytes, &Rows::new(0), table, &registers, leaf).map(|caller| caller.registers);
     let results = [dwarf, pdata::step(&bytes, base, table, &registers, leaf)];
     results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
@@ -109,7 +109,7 @@ pub fn try_eh_frame(
     (ip, sp, leaf): (u16, u16, bool),
     (most, reads): (u64, u64),
 ) -> [(u64, u64); 2] {
-    let (bytes, rows, table) = (CodeBytes::new(memory), Rows::new(0), AddrRange::new(base, base.plus(len)));
+    let (bytes, rows, table) = (CodeBytes::new(memory), Rows::new(0), AddrRange::of(base, len));
     let walk = || {
         let (mut frames, mut left, mut leaf) = (0u64, reads, leaf);
         let mut next = super::unwind::try_registers(Arch::X64, base, ip, sp);

@@ -125,8 +125,7 @@ impl Walking<'_> {
         }
         let slot = caller_sp.minus(8)?;
         let memory = self.walker.code.bytes().memory();
-        let words: Vec<u64> =
-            tried(|| memory.words(AddrRange::new(thread, thread.plus(THREAD_BYTES))).map(|(_, w)| memory.shape().number(w)).collect());
+        let words: Vec<u64> = tried(|| memory.words(AddrRange::of(thread, THREAD_BYTES)).map(|(_, w)| memory.shape().number(w)).collect());
         reads::take(len64(words.len()));
         let at = words.iter().position(|word| *word == slot.0)?;
         let beside = [at.checked_sub(1), at.checked_add(1), at.checked_add(2)].into_iter().flatten().filter_map(|at| words.get(at));

@@ -102,7 +102,7 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
         of_file(mapping, below.is_some_and(|m| start < m.base.plus(m.size)))
     }));
     for module in &images.modules {
-        let listed = AddrRange::new(module.base, module.base.plus(module.size));
+        let listed = module.range();
         // Modules of a minidump are images. Modules of an ELF core are made from the mappings in NT_FILE, so their extent may contain other memory.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
         out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
