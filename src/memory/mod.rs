@@ -361,18 +361,24 @@ impl Memory {
     /// # Errors
     /// Fails if any of the bytes is absent.
     pub fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
-        if let Some(slice) = self.slice(address, len) {
+        let bytes = self.unrecorded(address, len)?;
+        self.record(address, len);
+        Ok(bytes)
+    }
+
+    /// [`Memory::bytes`] without the record of the read, for reads that are recorded in another way.
+    fn unrecorded(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
+        let all = usize::try_from(len).ok();
+        if let Some(slice) = all.and_then(|n| self.contiguous(address)?.get(..n)) {
             return Ok(Cow::Borrowed(slice));
         }
-        let error = ReadError { address, len };
         // Memory is allocated only for captured bytes, because a forged length must not cause a large allocation.
-        if self.captured(AddrRange::of(address, len)) < len {
+        let buffer = all.filter(|_| self.captured(AddrRange::of(address, len)) >= len).map(|n| vec![0; n]);
+        let filled = buffer.and_then(|mut buffer| self.fill(address, &mut buffer).map(|()| buffer));
+        filled.map(Cow::Owned).ok_or_else(|| {
             missed(address, len);
-            return Err(error);
-        }
-        let mut buffer = vec![0; usize::try_from(len).map_err(|_| error)?];
-        self.read(address, &mut buffer)?;
-        Ok(Cow::Owned(buffer))
+            ReadError { address, len }
+        })
     }
 
     /// `N` bytes at `address`.

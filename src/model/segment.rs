@@ -65,7 +65,7 @@ pub struct SegmentModel {
     pub flags_value: u64,
     /// Generations inside an ephemeral segment.
     pub parts: Vec<SegmentPart>,
-    /// With `--walk`: result of the walk.
+    /// With `walk`: result of the walk.
     pub walk: Option<super::WalkModel>,
 }
 
