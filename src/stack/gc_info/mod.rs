@@ -81,6 +81,7 @@ impl GcInfo {
     ///
     /// # Errors
     /// Fails if the version or architecture is not supported, and if bytes are missing.
+    #[cfg(test)]
     pub(crate) fn code_length(bytes: &CodeBytes, at: Addr, version: u32, arch: Arch) -> Result<u32, GcInfoError> {
         let encoding = Encoding::new(version, arch)?;
         header::code_length(&mut Bits::new(bytes, at), &encoding)
