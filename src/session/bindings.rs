@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::process::Process;
 use crate::base::missed::{tried, watched};
-use crate::base::{AddrRange, Collector, Limits, Notes};
+use crate::base::{Collector, Limits, Notes};
 use crate::clr::loader::Loader;
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Description, Descriptor};

@@ -5,9 +5,9 @@
 //! (`g_gc_load_status`). None of them has a name in a dump.
 
 use super::Runtime;
+use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange};
 use crate::dump::Module;
 use crate::memory::{Image, hex};
 use crate::model::StandaloneGc;

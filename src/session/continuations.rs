@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::bindings::Bindings;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{missed, tried};
-use crate::base::{Addr, AddrRange, Collector, Missing, Name, len64, plural};
+use crate::base::{Addr, Collector, Missing, Name, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
 use crate::clr::methods::{MethodName, Methods, Parameters};

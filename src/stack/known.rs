@@ -2,7 +2,6 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use super::CodeBytes;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::reads;

@@ -17,7 +17,7 @@ use self::running::known;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GenericContextKind};
 use super::native::{Native, NativeImages};
 use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
 use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};

@@ -1,6 +1,6 @@
 //! ReadyToRun code: the image's function table, and the runtime's map from entry points to methods.
 
-use super::super::{CodeBytes, FunctionEntry, StackError, end_of, gc_info_after};
+use super::super::{CodeBytes, StackError, end_of, gc_info_after};
 use super::jitted::Functions;
 use super::piece::{Code, CodeOrigin};
 use crate::base::missed::tried;

@@ -30,7 +30,6 @@ use slots::Slots;
 
 use crate::base::{Addr, Arch, len64};
 use crate::contract::Contract;
-use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
 /// An interruptible range: code in which every instruction is a safe point. Offsets are in units of the encoding.

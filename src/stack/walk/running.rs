@@ -11,7 +11,7 @@ use crate::stack::frames::{ExplicitFrame, Left};
 use crate::stack::native::Caller;
 use crate::stack::walk::{Start, inside};
 use crate::stack::walked::Lack;
-use crate::stack::{CodeBytes, Registers, Saved, StackError, unwind};
+use crate::stack::{Registers, Saved, StackError, unwind};
 
 /// Maximum number of native frames between a thread's registers and the method that called the native code.
 const MOST_NATIVE_FRAMES: usize = 64;
