@@ -6,6 +6,7 @@
 mod bar;
 mod cell;
 pub mod checks;
+pub mod columns;
 mod distinct;
 mod fit;
 pub mod formats;

@@ -5,8 +5,9 @@ use indexmap::IndexMap;
 use crate::analysis::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
 use crate::base::{Notes, len64};
 use crate::output::checks::{Check, Outcome};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {

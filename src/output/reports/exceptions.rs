@@ -2,8 +2,9 @@ use super::number;
 use crate::analysis::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::base::{Name, len64};
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// Maximum number of frames printed for each exception; runaway recursion has more.

@@ -2,8 +2,9 @@ use crate::analysis::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersR
 use crate::base::total;
 use crate::model::Generation;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 fn heap_columns<'r>() -> Columns<'r, FinalizerHeap> {

@@ -2,8 +2,9 @@ use super::collections::{counts_line, last_line, recorded_line};
 use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, RuntimeKind};
 use crate::clr::values::utc;
 use crate::model::{CrashReport, DumpKind, FaultModel, GcPhase, LayoutSource, NamedCount, StandaloneGc};
+use crate::output::columns::columns;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count, plural};
 
 /// Formats the crash: `System.ApplicationException: out of luck, in Lab.Program.Crash(), thread 27678`.

@@ -1,6 +1,7 @@
 use crate::analysis::{NearReport, NearRow};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn near_columns<'r>() -> Columns<'r, NearRow> {
     columns![

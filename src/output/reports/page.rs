@@ -2,8 +2,9 @@ use super::exceptions::trace;
 use super::retained::path_lines;
 use crate::analysis::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
 use crate::base::{len64, share, total};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Chapter, Picture, Report, Sections, Tile};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{Cell, bytes, plural};
 
 const PROCESS: Chapter = Chapter { id: "process", title: "Process" };

@@ -5,8 +5,9 @@ use super::retained::root_coverage;
 use crate::analysis::{CollectGeneration, CollectReport};
 use crate::model::Sum;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
     columns![

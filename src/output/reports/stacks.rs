@@ -8,9 +8,10 @@ use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
 use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 /// Maximum number of frames printed for each thread; runaway recursion has more.
 const MAX_FRAMES: usize = 200;

@@ -1,8 +1,9 @@
 use crate::analysis::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 fn timer_columns<'r>() -> Columns<'r, TimerModel> {
     columns![

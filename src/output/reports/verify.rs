@@ -4,8 +4,9 @@ use crate::analysis::{FindingCount, FindingId, FindingModel, Severity, VerifyRep
 use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 fn finding_columns<'r>() -> Columns<'r, FindingModel> {

@@ -1,6 +1,7 @@
 use crate::analysis::WhereReport;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn place_columns<'r>() -> Columns<'r, WhereReport> {
     columns![
