@@ -1,3 +1,5 @@
+//! Segments and regions of the heap, and other GC memory.
+
 use serde::Serialize;
 
 use crate::base::{Addr, AddrRange, named_enum};

@@ -1,3 +1,5 @@
+//! Static fields.
+
 use serde::Serialize;
 
 use super::FieldValue;

@@ -188,6 +188,14 @@ fn tables_of_modules_name_modules() {
     assert!(checked > 20, "only {checked} modules found");
 }
 
+/// Each source file begins with a line that says what is in it.
+#[test]
+fn source_files_have_a_first_line() {
+    let files = files(&root().join("src"), &["rs"]);
+    let without = files.iter().filter(|file| !fs::read_to_string(file).unwrap().starts_with("//! "));
+    assert_eq!(without.collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+}
+
 /// A heading in a comment has a separate line: rustdoc shows the text that follows it on the line as part of the heading.
 #[test]
 fn headings_of_comments_have_their_own_lines() {

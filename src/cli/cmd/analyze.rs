@@ -1,3 +1,5 @@
+//! `analyze`: arguments with the thresholds of its findings, and the findings that fail a build.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `async`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `export`: arguments, the default name of the file, and the formats.
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

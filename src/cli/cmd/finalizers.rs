@@ -1,3 +1,5 @@
+//! `finalizers`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `fragmentation`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

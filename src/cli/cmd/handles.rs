@@ -1,3 +1,5 @@
+//! `handles`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

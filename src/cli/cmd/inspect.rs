@@ -1,3 +1,5 @@
+//! `inspect`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `memory`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

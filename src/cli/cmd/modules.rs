@@ -1,3 +1,5 @@
+//! `modules`: arguments and query, and the download of files with `--fetch`.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

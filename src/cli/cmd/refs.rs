@@ -1,3 +1,5 @@
+//! `refs`: arguments and query, for one object or for the objects of a type.
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

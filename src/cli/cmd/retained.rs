@@ -1,3 +1,5 @@
+//! `retained`: arguments, and the view that they request.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

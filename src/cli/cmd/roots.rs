@@ -1,3 +1,5 @@
+//! `roots`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

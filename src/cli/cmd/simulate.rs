@@ -1,3 +1,5 @@
+//! `simulate`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

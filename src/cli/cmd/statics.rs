@@ -1,3 +1,5 @@
+//! `statics`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `track`: arguments and query, with the later dump.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

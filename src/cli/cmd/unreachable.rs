@@ -1,3 +1,5 @@
+//! `unreachable`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `verify`: arguments and query, and the exit code of a damaged heap.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `whatif`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `where`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! The answer of `analyze`: findings with their values, and the numbers that change from dump to dump.
+
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;

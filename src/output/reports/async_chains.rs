@@ -1,3 +1,5 @@
+//! The answer of `async`: chains of asynchronous methods, the merged tree, and tasks by status.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;

@@ -1,3 +1,5 @@
+//! The answer of `bridge`: components, their objects, and their cross references.
+
 use super::number;
 use super::retained::root_coverage;
 use crate::analysis::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};

@@ -1,3 +1,5 @@
+//! The answer of `contracts`: contracts, types, fields and globals.
+
 use super::name_of;
 use crate::analysis::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
 use crate::output::columns::{Columns, columns};

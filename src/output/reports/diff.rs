@@ -1,3 +1,5 @@
+//! The answer of `diff`: groups that changed, what holds the growth, and the results of the rules.
+
 use super::number;
 use crate::analysis::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule};
 use crate::base::Notes;

@@ -1,3 +1,5 @@
+//! The answer of `env`: arguments, environment variables, and properties of the runtime.
+
 use crate::analysis::{EnvReport, VariableModel};
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

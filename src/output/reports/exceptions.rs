@@ -1,3 +1,5 @@
+//! The answer of `exceptions`: exceptions with their messages and traces, or their numbers by type.
+
 use super::number;
 use crate::analysis::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::base::{Name, len64};

@@ -1,3 +1,5 @@
+//! The answer of `export`: the written file, or the files of the tables.
+
 use crate::model::{ExportReport, Sum, TableFile};
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

@@ -1,3 +1,5 @@
+//! The answer of `finalizers`: the queues of each heap, objects by type, and objects.
+
 use crate::analysis::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport};
 use crate::base::total;
 use crate::model::Generation;

@@ -1,3 +1,5 @@
+//! The answer of `fleet`: the dumps, and how many were written.
+
 use crate::model::{FleetDump, FleetReport};
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

@@ -1,3 +1,5 @@
+//! The answer of `fragmentation`: free space by generation and size, the largest blocks, and pinned objects.
+
 use super::stat::covered;
 use crate::analysis::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel};
 use crate::output::Paging;

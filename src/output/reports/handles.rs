@@ -1,3 +1,5 @@
+//! The answer of `handles`: handles, their numbers by type, groups, and the memory of the tables.
+
 use crate::analysis::{HandleBy, HandleGroup, HandleStat, HandlesReport};
 use crate::base::in_units;
 use crate::model::{HandleBlocks, HandleMemory, HandleModel};

@@ -1,3 +1,5 @@
+//! The answer of `heap`: generations, budgets and recorded collections, allocation contexts, and the map.
+
 use serde::Serialize;
 
 use super::collections::{counts_line, last_line};

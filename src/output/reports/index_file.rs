@@ -1,3 +1,5 @@
+//! The answer of `index`: the file and its size.
+
 use crate::model::IndexReport;
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

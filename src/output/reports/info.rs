@@ -1,3 +1,5 @@
+//! The answer of `info`: facts about process, dump, runtime and GC, and the commands to run next.
+
 use super::collections::{counts_line, last_line, recorded_line};
 use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, RuntimeKind};
 use crate::clr::values::utc;

@@ -1,3 +1,5 @@
+//! The answer of `inspect`: one table for each inspection.
+
 use serde::Serialize;
 
 use crate::analysis::{InspectReport, InspectionId, InspectionModel, InspectionRow};

@@ -1,3 +1,5 @@
+//! The answer of `locks`: locks, the waits of the threads, and deadlocks.
+
 use super::folds::{self, Part};
 use crate::analysis::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::base::{Name, file_name};

@@ -1,3 +1,5 @@
+//! The answer of `memory`: memory by kind, the heaps of the C library, and the ranges.
+
 use serde::Serialize;
 
 use crate::analysis::{MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};

@@ -1,3 +1,5 @@
+//! The answer of `modules`: modules, needed files, identities, and downloads.
+
 use crate::analysis::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::output::Paging;
 use crate::output::columns::{Columns, columns};

@@ -1,3 +1,5 @@
+//! The answer of `near`: the objects around an address.
+
 use crate::analysis::{NearReport, NearRow};
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

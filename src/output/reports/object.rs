@@ -1,3 +1,5 @@
+//! The answer of `object`: facts about the object, its fields or elements, and what waits for a task.
+
 use std::borrow::Cow;
 
 use serde::Serialize;

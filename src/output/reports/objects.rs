@@ -1,3 +1,5 @@
+//! The answer of `objects`: columns of the list and its last lines.
+
 use std::fmt::Write;
 
 use crate::analysis::{ObjectBrief, ObjectsReport, ObjectsTail};

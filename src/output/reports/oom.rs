@@ -1,3 +1,5 @@
+//! The answer of `oom`: the last failure of each heap.
+
 use crate::model::{OomModel, OomReport};
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

@@ -1,3 +1,5 @@
+//! The answer of `report`: the chapters of the HTML page, made of the sections of the other reports.
+
 use super::exceptions::trace;
 use super::retained::path_lines;
 use crate::analysis::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};

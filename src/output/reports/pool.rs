@@ -1,3 +1,5 @@
+//! The answer of `pool`: worker threads, queues with their work items, and what blocks the threads.
+
 use serde::Serialize;
 
 use crate::analysis::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};

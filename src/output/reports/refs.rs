@@ -1,3 +1,5 @@
+//! The answer of `refs`: references of an object in both directions, or by type and field.
+
 use super::retained::{root_coverage, root_line};
 use crate::analysis::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::base::in_units;

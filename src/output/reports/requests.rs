@@ -1,3 +1,5 @@
+//! The answer of `requests`: incoming and outgoing requests, connection pools, and sockets.
+
 use crate::analysis::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::base::{Name, is_of_framework};
 use crate::output::Paging;

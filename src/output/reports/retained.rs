@@ -1,3 +1,5 @@
+//! The answer of `retained`: objects, types, groups, one object, the dominator tree, or suspects.
+
 use super::folds::{self, Indent, Part};
 use super::number;
 use crate::analysis::{

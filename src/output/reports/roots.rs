@@ -1,3 +1,5 @@
+//! The answer of `roots`: roots, and their numbers by kind and by type.
+
 use super::number;
 use crate::analysis::{RootType, RootsReport};
 use crate::model::{RootCoverageModel, RootModel};

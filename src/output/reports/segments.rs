@@ -1,3 +1,5 @@
+//! The answer of `segments`: segments with their parts, walks, and other GC memory.
+
 use crate::analysis::SegmentsReport;
 use crate::model::{RegionModel, SegmentModel, WalkModel};
 use crate::output::Paging;

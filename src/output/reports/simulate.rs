@@ -1,3 +1,5 @@
+//! The answer of `simulate`: sizes of the generations before and after the collection.
+
 use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};

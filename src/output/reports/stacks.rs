@@ -1,3 +1,5 @@
+//! The answer of `stacks`: frames of each thread, or the merged tree.
+
 use serde::Serialize;
 
 use super::exceptions::trace;

@@ -1,3 +1,5 @@
+//! The answer of `stat`: types, or groups by another key.
+
 use crate::analysis::{GroupStat, StatBy, StatReport, TypeStat};
 use crate::base::len64;
 use crate::model::CoverageModel;

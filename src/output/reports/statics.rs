@@ -1,3 +1,5 @@
+//! The answer of `statics`: static fields with their values.
+
 use crate::model::{StaticModel, StaticsReport};
 use crate::output::Paging;
 use crate::output::columns::{Columns, Readers, columns};

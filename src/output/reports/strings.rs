@@ -1,3 +1,5 @@
+//! The answer of `strings`: duplicate or selected strings.
+
 use super::stat::covered;
 use crate::analysis::{StringModel, StringsReport};
 use crate::output::Paging;

@@ -1,3 +1,5 @@
+//! The answer of `threads`: managed threads, and what they wait for.
+
 use super::exceptions::trace;
 use super::number;
 use crate::analysis::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};

@@ -1,3 +1,5 @@
+//! The answer of `timers`: timers, registered waits, and callbacks of cancellation.
+
 use crate::analysis::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::Paging;
 use crate::output::columns::{Columns, Readers, columns};

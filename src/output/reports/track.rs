@@ -1,3 +1,5 @@
+//! The answer of `track`: matched objects by type and generation, matches, and ranges.
+
 use crate::analysis::{CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 use crate::model::Sum;
 use crate::output::Paging;

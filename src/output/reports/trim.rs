@@ -1,3 +1,5 @@
+//! The answer of `trim`: kept bytes by kind of memory, and redacted data.
+
 use crate::analysis::{TrimPart, TrimReport};
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};

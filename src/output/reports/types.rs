@@ -1,3 +1,5 @@
+//! The answer of `type`: facts about a type, its fields, and its methods.
+
 use super::object::exact_type;
 use super::statics::static_columns;
 use crate::analysis::{LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};

@@ -1,3 +1,5 @@
+//! The answer of `unreachable`: garbage by type and class, or object by object.
+
 use serde::Serialize;
 
 use super::by_type::{objects, sum};

@@ -1,3 +1,5 @@
+//! The answer of `verify`: findings, and what was checked.
+
 use super::number;
 use super::stat::covered;
 use crate::analysis::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};

@@ -1,3 +1,5 @@
+//! The answer of `whatif`: objects that would survive or be freed by type, components, and weak handles.
+
 use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};

@@ -1,3 +1,5 @@
+//! The answer of `where`: facts about an address.
+
 use crate::analysis::WhereReport;
 use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
