@@ -108,7 +108,7 @@ pub(crate) struct RuntimeFrame {
 
 /// Why the references of a stack are imprecise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub(crate) enum GapReason {
     /// The registers of the thread are not in the dump.
     Registers,
     /// The code at an address cannot be looked up or unwound.
@@ -139,7 +139,7 @@ pub(crate) struct Gap {
     /// Address in the code of the frame at which the gap begins.
     pub(crate) ip: Option<Addr>,
     /// The reason.
-    pub(crate) lack: Lack,
+    pub(crate) lack: GapReason,
 }
 
 /// Marks a stack slot in place of a register's number.
@@ -200,7 +200,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// A stack of which nothing is known, with the reason.
-    pub(crate) fn unknown(lack: Lack) -> Walk {
+    pub(crate) fn unknown(lack: GapReason) -> Walk {
         let gap = Gap { from: None, to: None, registers: Box::default(), ip: None, lack };
         Walk { gaps: vec![gap], ..Walk::default() }
     }
@@ -281,23 +281,23 @@ impl Walk {
     }
 }
 
-impl Lack {
+impl GapReason {
     /// Whether the reason is a limit, and not that something is missing from the dump or invalid.
     pub(crate) const fn is_limit(&self) -> bool {
-        matches!(self, Lack::Endless | Lack::Memory)
+        matches!(self, GapReason::Endless | GapReason::Memory)
     }
 
     /// The error, if reading something failed.
     pub(crate) const fn error(&self) -> Option<&StackError> {
         match self {
-            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) | Lack::Protected(e) => Some(e),
-            Lack::Registers | Lack::Endless | Lack::Memory | Lack::Claimed(_) => None,
+            GapReason::Unwind(e) | GapReason::Frames(e) | GapReason::GcInfo(e) | GapReason::Protected(e) => Some(e),
+            GapReason::Registers | GapReason::Endless | GapReason::Memory | GapReason::Claimed(_) => None,
         }
     }
 
     /// Whether frames are lost, and not only the references in a known frame.
     pub(crate) const fn loses_frames(&self) -> bool {
-        !matches!(self, Lack::GcInfo(_) | Lack::Protected(_))
+        !matches!(self, GapReason::GcInfo(_) | GapReason::Protected(_))
     }
 
     /// The reason as text, with the module of the code.
@@ -310,14 +310,14 @@ impl Lack {
             None => format!("{what}: {e}"),
         };
         match self {
-            Lack::Registers => "the registers of the thread are not in the dump".into(),
-            Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => of("the frame chain cannot be followed", e),
-            Lack::GcInfo(e) => of("the references in a frame are unknown", e),
-            Lack::Protected(e) => format!("the references that native code protects are unknown: {e}"),
-            Lack::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
-            Lack::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
-            Lack::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),
+            GapReason::Registers => "the registers of the thread are not in the dump".into(),
+            GapReason::Unwind(e) => of("code cannot be unwound", e),
+            GapReason::Frames(e) => of("the frame chain cannot be followed", e),
+            GapReason::GcInfo(e) => of("the references in a frame are unknown", e),
+            GapReason::Protected(e) => format!("the references that native code protects are unknown: {e}"),
+            GapReason::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
+            GapReason::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
+            GapReason::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),
         }
     }
 }

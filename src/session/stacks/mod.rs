@@ -15,7 +15,7 @@ use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{DumpFacts, OsThread, ThreadStacks};
 use crate::stack::walk::{Asked, Start};
-use crate::stack::walked::{Gap, Lack, Walk};
+use crate::stack::walked::{Gap, GapReason, Walk};
 use crate::stack::{RegisterNames, Registers, Saved, StackError};
 use kept::Way;
 
@@ -85,7 +85,7 @@ impl Runtime {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let walk = || {
                 Arc::new(match plan.way(*index) {
-                    Way::Claimed(by) => Walk::unknown(Lack::Claimed(by)),
+                    Way::Claimed(by) => Walk::unknown(GapReason::Claimed(by)),
                     Way::Walk { stack, own, bytes } => {
                         let part = plan.budget().part(bytes, asked.registers);
                         let registers = native.and_then(|n| self.registers(n));
@@ -222,7 +222,7 @@ fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
         );
         notes.add(NoteKind::LimitHit, first.thread.address, text);
     }
-    let claims = |stack: &&ThreadStack<'_>| stack.walk.gaps.iter().any(|gap| matches!(gap.lack, Lack::Claimed(_)));
+    let claims = |stack: &&ThreadStack<'_>| stack.walk.gaps.iter().any(|gap| matches!(gap.lack, GapReason::Claimed(_)));
     let claimed: Vec<&ThreadStack<'_>> = walked.iter().filter(claims).collect();
     if let Some(first) = claimed.first() {
         let text = format!(

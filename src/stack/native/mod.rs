@@ -14,13 +14,13 @@ use std::sync::OnceLock;
 
 pub(crate) use images::NativeImages;
 
-use super::{CodeBytes, Known, Registers, UnwindError};
+use super::{CodeBytes, CostedCache, Registers, UnwindError};
 use crate::base::reads;
 use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
 /// A cache of `.eh_frame` rows by code address. Most look-ups are repeated, because native frames of a process are at few addresses.
-type Rows = Known<Result<eh_frame::Row, UnwindError>>;
+type Rows = CostedCache<Result<eh_frame::Row, UnwindError>>;
 
 /// The caller of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct Native {
 impl Native {
     /// Prepares unwinding of `image` in a dump of `dump_bytes` bytes.
     pub(crate) fn new(image: Option<Image>, dump_bytes: u64) -> Native {
-        Native { image, table: OnceLock::new(), rows: Known::new(dump_bytes) }
+        Native { image, table: OnceLock::new(), rows: CostedCache::new(dump_bytes) }
     }
 
     /// The image.

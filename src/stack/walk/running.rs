@@ -10,7 +10,7 @@ use crate::base::{Addr, AddrRange, Arch, len64};
 use crate::stack::frames::{ExplicitFrame, Left};
 use crate::stack::native::Caller;
 use crate::stack::walk::{Start, inside};
-use crate::stack::walked::Lack;
+use crate::stack::walked::GapReason;
 use crate::stack::{Registers, Saved, StackError, unwind};
 
 /// Maximum number of native frames between a thread's registers and the method that called the native code.
@@ -44,7 +44,7 @@ impl Walking<'_> {
             }
             FromNative::Framed => None,
             FromNative::Unknown(e) => {
-                self.lost(registers, Lack::Unwind(e));
+                self.lost(registers, GapReason::Unwind(e));
                 None
             }
         }
@@ -55,7 +55,7 @@ impl Walking<'_> {
     pub(super) fn undivert(&mut self, thread: Addr, caller: &mut Registers, caller_sp: Addr) {
         match self.diverted(thread, caller_sp) {
             Some(ip) => caller.ip = ip,
-            None => self.lost(caller, Lack::Unwind(StackError::invalid(caller.ip, "a return address hijacked by a suspension"))),
+            None => self.lost(caller, GapReason::Unwind(StackError::invalid(caller.ip, "a return address hijacked by a suspension"))),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::class_constructors::{ClassConstructors, is_of_starts};
-use super::objects::{Found, LockType};
+use super::objects::{LockObjects, LockType};
 use super::primitives::Primitives;
 use super::wait_target::WaitTarget;
 use crate::analysis::{LockKind, WaitEvidence, WaitKind};
@@ -233,7 +233,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
 pub(super) struct Waits<'w> {
     pub(super) heap: &'w Heap,
     pub(super) library: &'w Library,
-    pub(super) found: &'w Found,
+    pub(super) found: &'w LockObjects,
     pub(super) primitives: &'w Primitives,
     /// Sync blocks by address.
     pub(super) blocks: Map<Addr, SyncBlockModel>,
