@@ -224,8 +224,7 @@ fn of_segment(s: &SegmentModel) -> Claim {
 
 /// Adds the claims of the runtime's lists of code, images and loader heaps. `mapped` is all memory of the process, if the dump lists it.
 pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &Collector, out: &mut Vec<Claim>) {
-    // All code of a NativeAOT program is in its image.
-    if runtime.descriptor().is_native_aot() {
+    if !runtime.descriptor().has_jit() {
         return;
     }
     match runtime.stack_walker() {

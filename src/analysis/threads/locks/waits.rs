@@ -172,8 +172,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
     let walked = match runtime.walk_stacks(Asked::default(), |_| true, notes) {
         Ok(walked) => walked,
-        // Stacks of NativeAOT programs cannot be walked.
-        Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
+        Err(_) if !runtime.descriptor().has_code_tables() => Vec::new(),
         Err(e) => {
             notes.add(Missing::Stacks, None, format!("the stacks of blocked threads cannot be shown: {e}"));
             Vec::new()
