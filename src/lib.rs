@@ -175,7 +175,6 @@ pub mod model;
 #[cfg(feature = "cli")]
 mod output;
 mod session;
-#[allow(dead_code, unused_imports)]
 mod stack;
 
 /// The internal modules, for the tests and fuzz targets of this repository.

@@ -55,7 +55,8 @@ pub(super) fn sort<T>(rows: &mut [T], direction: Option<SortDirection>, key: imp
 
 /// Checks that a list can be sorted by the given order.
 ///
-/// # Errors [`Error::Query`] if it cannot; the message names the columns in `has`.
+/// # Errors
+/// [`Error::Query`] if it cannot; the message names the columns in `has`.
 pub(super) fn check<S: Display + PartialEq>(order: Option<&Order<S>>, has: &[S], what: &str) -> Result<(), Error> {
     match order.map(|order| &order.by).filter(|by| !has.contains(by)) {
         None => Ok(()),

@@ -170,6 +170,11 @@ impl AddrRange {
         AddrRange { start, end: end.max(start) }
     }
 
+    /// The `len` bytes from `start`, up to the end of the address space.
+    pub fn of(start: Addr, len: u64) -> AddrRange {
+        AddrRange { start, end: start.plus(len) }
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.end.0.saturating_sub(self.start.0)
@@ -196,6 +201,8 @@ mod tests {
         assert_eq!(Addr(4).minus(8), None);
         assert_eq!(Addr(0x10).element(u64::MAX, 8), Addr(u64::MAX));
         assert_eq!(Addr(0x1fff).align_down(0x1000), Addr(0x1000));
+        assert_eq!(AddrRange::of(Addr(0x10), 8), AddrRange::new(Addr(0x10), Addr(0x18)));
+        assert_eq!(AddrRange::of(Addr(u64::MAX - 1), 8).len(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Access to objects of .NET's base class library: by address, through fields that are bound once per type.
 //!
-//! This is cheaper than [`Object`](super::Object) handles, which look up each field by name. The cost matters, because a heap may have millions
-//! of tasks.
+//! Objects are addresses here, not handles of `src/managed`: the type of an object is known where its fields are read, a field may have several
+//! names (one for each version of the library), and a heap may have millions of tasks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

@@ -175,6 +175,66 @@ impl ColumnArg {
     }
 }
 
+/// The rows of a list to show: order by a column of the table, number, and condition.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct RowsArgs {
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
+    top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+}
+
+impl RowsArgs {
+    /// Returns the page of the list.
+    pub(super) fn page(&self, at: &At<'_>) -> Paging {
+        self.filter.of(self.sort.of(self.top.page(at)))
+    }
+
+    /// Returns the number of rows that an analysis must find, 0 for all, if the list does not report its number of rows.
+    pub(super) fn counted(&self, at: &At<'_>) -> usize {
+        self.sort.before(self.filter.before(self.top.counted(at)))
+    }
+}
+
+/// The rows of a list to show, for commands with their own option `--top`: first row, condition, and order by a column of the table.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct PageArgs {
+    #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+}
+
+impl PageArgs {
+    /// Whether an order is given.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.sort.is_given()
+    }
+
+    /// Returns the page with at most `top` rows, 0 for all.
+    pub(super) fn of(&self, top: usize) -> Paging {
+        self.filter.of(self.sort.of(self.skip.page(top)))
+    }
+
+    /// Returns the number of rows that an analysis must find so that `top` remain; 0 for all.
+    pub(super) fn found(&self, top: usize) -> usize {
+        self.sort.before(self.filter.before(self.skip.rows(top)))
+    }
+
+    /// Like [`PageArgs::found`], for a list that does not report its number of rows.
+    pub(super) fn counted(&self, top: usize) -> usize {
+        self.sort.before(self.filter.before(self.skip.counted(top)))
+    }
+}
+
 /// Parses `COLUMN`, `COLUMN:asc`, `COLUMN:desc`.
 fn column_order(text: &str) -> Result<ColumnOrder, String> {
     let split = text.rsplit_once(':').and_then(|(column, way)| Some((column, SortDirection::from_str(way, true).ok()?)));
@@ -227,6 +287,41 @@ impl<C: Columns + Copy> SortArg<C> {
     /// Returns the order as given.
     pub(super) fn given(&self) -> Option<Order<C>> {
         self.sort
+    }
+}
+
+/// The rows of a list to show, for commands whose analyses sort them: order, number, and condition.
+#[derive(Clone, Debug, Args)]
+pub(super) struct SortedRowsArgs<C: Columns> {
+    #[command(flatten)]
+    sort: SortArg<C>,
+
+    #[command(flatten)]
+    top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+}
+
+impl<C: Columns + Copy> SortedRowsArgs<C> {
+    /// Returns the order as given.
+    pub(super) fn order(&self) -> Option<Order<C>> {
+        self.sort.given()
+    }
+
+    /// Returns the page of the list, which is already sorted.
+    pub(super) fn page(&self, at: &At<'_>) -> Paging {
+        self.filter.of(self.top.page(at))
+    }
+
+    /// Returns the maximum number of rows that an analysis must find, 0 for all.
+    pub(super) fn found(&self, at: &At<'_>) -> usize {
+        self.filter.before(self.top.rows(at))
+    }
+
+    /// Like [`SortedRowsArgs::found`], for a list that does not report its number of rows.
+    pub(super) fn counted(&self, at: &At<'_>) -> usize {
+        self.filter.before(self.top.counted(at))
     }
 }
 

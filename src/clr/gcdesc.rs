@@ -171,7 +171,7 @@ impl GcDesc {
 
     /// The captured parts of an object, as ranges of offsets, with their bytes.
     fn parts(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut((u64, u64), &[u8])) {
-        let object = AddrRange::new(address, address.plus(size));
+        let object = AddrRange::of(address, size);
         if !self.is_empty() {
             memory.need(object);
         }

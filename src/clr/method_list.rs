@@ -23,7 +23,7 @@ const MAX_WORDS: u64 = 16;
 
 /// A method of a type.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedMethod {
     /// Address of the `MethodDesc`.
     pub(crate) desc: Addr,
     /// Slot number.
@@ -36,7 +36,7 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MethodList {
     /// Methods sorted by slot.
-    pub(crate) methods: Vec<Listed>,
+    pub(crate) methods: Vec<ListedMethod>,
     /// A chunk in which not all methods were found.
     pub(crate) unclear: Option<Addr>,
 }
@@ -146,7 +146,7 @@ impl MethodLists {
         for (i, at) in starts.iter().enumerate() {
             let next = starts.get(i.saturating_add(1)).copied().unwrap_or(end);
             let slot = self.desc.read(&self.memory, *at, MethodDesc::Slot)?;
-            out.methods.push(Listed { desc: *at, slot, leads: self.leads(canonical, *at, next, slot) });
+            out.methods.push(ListedMethod { desc: *at, slot, leads: self.leads(canonical, *at, next, slot) });
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Strings {
     fn all_units(&self, address: Addr, cap: u32) -> Option<(Vec<u16>, u32)> {
         let length = self.length(address)?;
         let range = self.characters(address, length.min(cap));
-        let bytes = self.memory.as_text(range, || self.memory.bytes(range.start, range.len())).ok()?;
+        let bytes = self.memory.text_bytes(range).ok()?;
         let shape = self.memory.shape();
         let mut units: Vec<u16> = bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect();
         drop_split_pair(&mut units, length > cap);

@@ -414,6 +414,21 @@ impl Descriptor {
         self.contract("RuntimeTypeSystem").as_deref() == Some(MONO)
     }
 
+    /// Whether the runtime compiles methods while the process runs. All code of a NativeAOT program is in its image.
+    pub(crate) fn has_jit(&self) -> bool {
+        !self.is_native_aot()
+    }
+
+    /// Whether the runtime has tables with the methods of addresses of code, which the walk of stacks needs. NativeAOT programs do not have them.
+    pub(crate) fn has_code_tables(&self) -> bool {
+        !self.is_native_aot()
+    }
+
+    /// Whether the runtime keeps locks and hash codes of objects in a table of sync blocks. NativeAOT programs keep them in objects of .NET's library.
+    pub(crate) fn has_sync_table(&self) -> bool {
+        !self.is_native_aot()
+    }
+
     /// NativeAOT: the release of .NET, such as `10.0`, whose measured layouts are used.
     pub(crate) fn native_aot_release(&self) -> Option<&str> {
         self.release.as_deref()

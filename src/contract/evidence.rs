@@ -182,7 +182,7 @@ fn find(d: &Descriptor, memory: &Memory) -> Option<Found> {
         if !memory.afford_bytes(len64(bytes.len())) {
             break;
         }
-        for (_, word) in memory.set_words(AddrRange::new(start, start.plus(len64(bytes.len())))) {
+        for (_, word) in memory.set_words(AddrRange::of(start, len64(bytes.len()))) {
             let mt = Addr(word);
             if !mt.is_aligned(memory.ptr_bytes()) || !memory.has(mt) || !examined.insert(word) {
                 continue;

@@ -115,7 +115,7 @@ impl Header {
     /// # Errors
     /// [`HeaderError::JsonAbsent`], [`HeaderError::Json`] or [`HeaderError::Unaffordable`].
     pub fn parse(&self, memory: &Memory) -> Result<RawDescriptor, HeaderError> {
-        if memory.captured(AddrRange::new(self.json, self.json.plus(self.json_bytes))) < self.json_bytes {
+        if memory.captured(AddrRange::of(self.json, self.json_bytes)) < self.json_bytes {
             return Err(HeaderError::JsonAbsent(ReadError { address: self.json, len: self.json_bytes }));
         }
         if !memory.afford_steps(self.json_bytes / 8) || !memory.afford_memory(self.json_bytes.saturating_mul(PARSED)) {
@@ -133,7 +133,7 @@ impl Header {
 
 /// A descriptor in the tree: the root or a sub-descriptor.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct DescriptorPart {
     /// Name of the sub-descriptor; `None` for the root.
     pub name: Option<String>,
     /// Header of the descriptor.
@@ -144,15 +144,21 @@ pub struct Part {
     pub copy: Option<&'static Overlay>,
 }
 
-impl Part {
+impl DescriptorPart {
     /// Reads the descriptor at `address`. `copies` finds a bundled copy for a header whose JSON is not in the dump.
-    fn read(memory: &Memory, address: Addr, limits: &Limits, copies: Copies<'_>, name: Option<String>) -> Result<Part, HeaderError> {
+    fn read(
+        memory: &Memory,
+        address: Addr,
+        limits: &Limits,
+        copies: Copies<'_>,
+        name: Option<String>,
+    ) -> Result<DescriptorPart, HeaderError> {
         let header = Header::read(memory, address, limits)?;
         match header.parse(memory) {
-            Ok(raw) => Ok(Part { name, header, raw, copy: None }),
+            Ok(raw) => Ok(DescriptorPart { name, header, raw, copy: None }),
             Err(why @ HeaderError::JsonAbsent(_)) => {
                 let copy = (copies.bundled)(&header).ok_or(why)?;
-                Ok(Part { name, header, raw: copy.raw.clone(), copy: Some(copy) })
+                Ok(DescriptorPart { name, header, raw: copy.raw.clone(), copy: Some(copy) })
             }
             Err(why) => Err(why),
         }
@@ -173,8 +179,14 @@ pub struct Copies<'a> {
 ///
 /// # Errors
 /// [`HeaderError`] of the root descriptor.
-pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, copies: Copies<'_>, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
-    let part = Part::read(memory, root, limits, copies, None)?;
+pub fn read_tree(
+    memory: &Memory,
+    root: Addr,
+    limits: &Limits,
+    copies: Copies<'_>,
+    notes: &Collector,
+) -> Result<Vec<DescriptorPart>, HeaderError> {
+    let part = DescriptorPart::read(memory, root, limits, copies, None)?;
     let mut tree = Tree { memory, limits, copies, notes, parts: vec![part], met: Map::default() };
     tree.met.insert(root, None);
     tree.children(0, 1);
@@ -190,7 +202,7 @@ struct Tree<'a> {
     limits: &'a Limits,
     copies: Copies<'a>,
     notes: &'a Collector,
-    parts: Vec<Part>,
+    parts: Vec<DescriptorPart>,
     /// All descriptors by address. A descriptor that cannot be read has its error.
     met: Map<Addr, Option<String>>,
 }
@@ -239,7 +251,7 @@ impl Tree<'_> {
                 continue;
             }
             self.met.insert(child, None);
-            match Part::read(memory, child, limits, self.copies, Some(name.clone())) {
+            match DescriptorPart::read(memory, child, limits, self.copies, Some(name.clone())) {
                 Ok(part) => {
                     self.parts.push(part);
                     self.children(self.parts.len().saturating_sub(1), depth.saturating_add(1));

@@ -14,7 +14,7 @@ pub(super) fn only_stacks(dump: &DumpFile) -> Option<u64> {
     let index = ThreadStacks::new(dump);
     let stack = |t: &OsThread| t.stack.or_else(|| index.whole(t, None));
     let stacks = ranges::union(dump.threads.iter().filter_map(stack).collect(), PAGE);
-    let captured = ranges::union(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect(), 0);
+    let captured = ranges::union(dump.ranges.iter().map(|r| r.range()).collect(), 0);
     let in_stacks = ranges::bytes(&ranges::intersect(&captured, &stacks));
     let others = ranges::bytes(&ranges::subtract(&captured, &stacks));
     (in_stacks > 0 && others <= BESIDE_STACKS).then_some(in_stacks)

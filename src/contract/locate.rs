@@ -79,7 +79,7 @@ pub struct UnreadProgram {
 /// The module of the main program.
 pub(crate) fn own_program(dump: &DumpFile) -> Option<&Module> {
     let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
-    let of = |at: Addr| dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(at));
+    let of = |at: Addr| dump.modules.iter().find(|m| m.range().contains(at));
     [AT_PHDR, AT_ENTRY].into_iter().filter_map(aux).find_map(of).or(dump.modules.first())
 }
 
@@ -151,18 +151,9 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             continue;
         }
         let Some(image) = Image::at(memory, module.base) else { continue };
-        let exports = RUNTIME.iter().any(|name| image.export(memory, name).is_some());
-        if exports {
-            if !has_room(&sites, limits, notes) {
-                break;
-            }
-            let filled = top_up(&unread, memory, module, search, notes, true);
-            sites.push(site(memory, module, image, filled, limits));
-        } else if let Some(found) = native_aot::by_export(memory, &image) {
-            if !has_room(&sites, limits, notes) {
-                break;
-            }
-            program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
+        let exported = exports_runtime(memory, &image);
+        if let Contents::NoRoom = add(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), limits, exported) {
+            break;
         }
     }
     // The pages of the export tables may be missing, so search by content.
@@ -180,21 +171,16 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         for module in own.into_iter().chain(dump.modules.iter().filter(|m| own.is_none_or(|own| own.base != m.base))).filter(given) {
             let filled = top_up(&unread, memory, module, search, &Collector::new(), false);
             let Some(image) = Image::at(memory, module.base) else { continue };
-            let (exported, missed) = watched(|| RUNTIME.iter().any(|name| image.export(memory, name).is_some()));
-            if exported {
-                if !has_room(&sites, limits, notes) {
-                    break;
+            let (exported, missed) = watched(|| exports_runtime(memory, &image));
+            match add(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), limits, exported) {
+                Contents::Runtime => {}
+                Contents::NoRoom => break,
+                Contents::NoRuntime(image) => {
+                    if filled.file.is_none() && missed.first().is_some() && own.is_some_and(|own| own.base == module.base) {
+                        let refused = filled.rejected.iter().map(|(path, why)| refusal(module, path, why)).collect();
+                        seen.unread = Some(UnreadProgram { path: module.path.clone(), build_id: image.build_id, refused });
+                    }
                 }
-                let filled = top_up(&unread, memory, module, search, notes, true);
-                sites.push(site(memory, module, image, filled, limits));
-            } else if let Some(found) = native_aot::by_export(memory, &image) {
-                if !has_room(&sites, limits, notes) {
-                    break;
-                }
-                program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
-            } else if filled.file.is_none() && missed.first().is_some() && own.is_some_and(|own| own.base == module.base) {
-                let refused = filled.rejected.iter().map(|(path, why)| refusal(module, path, why)).collect();
-                seen.unread = Some(UnreadProgram { path: module.path.clone(), build_id: image.build_id, refused });
             }
         }
     }
@@ -246,7 +232,7 @@ impl<'d> Unread<'d> {
             files.sort_unstable();
             // Minidumps without a list of regions do not record which ranges are writable. All captured ranges are used, because read-only memory of
             // an image is not in such a minidump if the headers of the image are not.
-            let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+            let captured = || dump.ranges.iter().map(|r| r.range()).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
         })
@@ -283,6 +269,48 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     if let Some((address, ..)) = missed.first().filter(|_| memory.has_lost(&missed)) {
         notes.add(Missing::Modules, address, format!("a part of the headers or exports of {} is not in the dump", module.path));
     }
+}
+
+/// Whether `image` exports symbols of CoreCLR.
+fn exports_runtime(memory: &Memory, image: &Image) -> bool {
+    RUNTIME.iter().any(|name| image.export(memory, name).is_some())
+}
+
+/// Contents of the image of a program.
+enum Contents {
+    /// The image contains a runtime, which was added.
+    Runtime,
+    /// The image contains a runtime, but the maximum number of runtimes is reached.
+    NoRoom,
+    /// The image does not contain a runtime, or data that would show it is missing.
+    NoRuntime(Image),
+}
+
+/// Adds the runtime in the image of a program: CoreCLR if `exported`, or else NativeAOT if the image exports a debug header.
+fn add(
+    sites: &mut Vec<Site>,
+    seen: &mut Seen,
+    (unread, memory): (&Unread<'_>, &mut Memory),
+    (module, image): (&Module, Image),
+    (search, notes): (&FileSearch, &Collector),
+    limits: &Limits,
+    exported: bool,
+) -> Contents {
+    let header = if exported { None } else { native_aot::by_export(memory, &image) };
+    if !exported && header.is_none() {
+        return Contents::NoRuntime(image);
+    }
+    if !has_room(sites, limits, notes) {
+        return Contents::NoRoom;
+    }
+    match header {
+        Some(found) => program(sites, seen, (unread, memory), (module, image), (search, notes), found),
+        None => {
+            let filled = top_up(unread, memory, module, search, notes, true);
+            sites.push(site(memory, module, image, filled, limits));
+        }
+    }
+    Contents::Runtime
 }
 
 /// Adds a NativeAOT program. The program's file supplies data that is missing from the dump, such as the names in the debug header.
@@ -422,7 +450,7 @@ fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option
     let everything = [AddrRange::new(Addr::NULL, Addr(u64::MAX))];
     let searched = if writable.is_empty() { everything.as_slice() } else { writable.as_slice() };
     let address = scan(memory, searched, limits)?;
-    let module = dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address)).cloned();
+    let module = dump.modules.iter().find(|m| m.range().contains(address)).cloned();
     let image = module.as_ref().and_then(|m| Image::at(memory, m.base));
     Some(Site {
         module,

@@ -16,7 +16,7 @@ use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::evidence;
 use super::gc_image;
-use super::header::{self, Copies, Header, HeaderError, Part};
+use super::header::{self, Copies, DescriptorPart, Header, HeaderError};
 use super::json::{DescriptorItem, RawGlobal, RawValue};
 use super::left_out::{self, LeftOut};
 use super::locate::{self, Seen, Site, UnreadProgram};
@@ -159,7 +159,7 @@ fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
 }
 
 /// Whether a part of the descriptor advertises the GC contract.
-fn has_gc_contract(part: &Part) -> bool {
+fn has_gc_contract(part: &DescriptorPart) -> bool {
     part.raw.contracts.iter().any(|contract| contract.0 == "GC")
 }
 
@@ -199,7 +199,7 @@ impl<'a> Opener<'a> {
                 (self.vm(&parts, header, has_gc, vars)?, vars)
             }
         };
-        let gc_of = |part: &Part| if part.copy.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Descriptor };
+        let gc_of = |part: &DescriptorPart| if part.copy.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Descriptor };
         let mut gc = parts.iter().find(|p| has_gc_contract(p)).map_or(LayoutSource::None, gc_of);
         if let (false, Some(layouts), Some(vars)) = (has_gc, gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
@@ -279,7 +279,7 @@ impl<'a> Opener<'a> {
     }
 
     /// The parts of the runtime's own descriptor if its JSON can be read, otherwise only its header.
-    fn own_descriptor(&self) -> (Vec<Part>, Option<Header>) {
+    fn own_descriptor(&self) -> (Vec<DescriptorPart>, Option<Header>) {
         let Some(address) = self.site.descriptor else { return (Vec::new(), None) };
         let limits = &self.options.limits;
         let copies = Copies {
@@ -342,7 +342,7 @@ impl<'a> Opener<'a> {
         given.chain(overlay::bundled(os, arch).map(|o| -> &'a Overlay { o })).collect()
     }
 
-    fn vm(&self, parts: &[Part], header: Option<Header>, has_gc: bool, vars: Option<GcDacVars>) -> Result<Vm<'a>, RuntimeError> {
+    fn vm(&self, parts: &[DescriptorPart], header: Option<Header>, has_gc: bool, vars: Option<GcDacVars>) -> Result<Vm<'a>, RuntimeError> {
         if !parts.is_empty() {
             let vm = self.vm_of_own(parts, has_gc, vars);
             let Some(copy) = parts.iter().find_map(|p| p.copy) else { return Ok(vm) };
@@ -422,7 +422,7 @@ impl<'a> Opener<'a> {
 
     /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all offsets in the JSON adds
     /// the order of `g_dacTable` and the missing items. User-supplied overlays are always tried.
-    fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
+    fn vm_of_own(&self, parts: &[DescriptorPart], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
             if let Some(why) = disagreement(overlay, parts) {
@@ -490,7 +490,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Merges the overlay, `g_dacTable` and the runtime's own parts, in increasing precedence.
-    fn assemble(&self, overlay: Option<&Overlay>, header: Option<Header>, parts: &[Part], table: Option<DacTable>) -> Descriptor {
+    fn assemble(&self, overlay: Option<&Overlay>, header: Option<Header>, parts: &[DescriptorPart], table: Option<DacTable>) -> Descriptor {
         let mut d = Descriptor::default();
         if let Some(o) = overlay {
             let origin = d.add_origin(Origin {

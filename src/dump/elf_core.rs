@@ -318,7 +318,7 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
         if mapped > 0 {
             let start = Addr(start);
             memory.regions.push(MappedRegion {
-                range: AddrRange::new(start, start.plus(mapped)),
+                range: AddrRange::of(start, mapped),
                 read: load.is_read(),
                 write: load.is_write(),
                 execute: load.is_executable(),

@@ -1,3 +1,5 @@
+//! Tests with ELF cores that are built byte by byte.
+
 use super::*;
 
 /// Builds ELF cores byte by byte.

@@ -168,7 +168,7 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
         };
         let stack = reading.addr(stack);
         let mut thread = OsThread {
-            stack: (stack_len > 0).then(|| AddrRange::new(stack, stack.plus(u64::from(stack_len)))),
+            stack: (stack_len > 0).then(|| AddrRange::of(stack, u64::from(stack_len))),
             teb: Some(reading.addr(teb)).filter(|teb| !teb.is_null()),
             ..blank(id)
         };
@@ -314,7 +314,7 @@ fn exception(reading: &mut Reading<'_>, (os, modules): (Os, &[Module]), system: 
 fn is_by_debugger(code: u32, raised_at: Addr, modules: &[Module]) -> bool {
     const BREAKPOINTS: [u32; 2] = [0x8000_0003, 0x4000_001f];
     const STEPS: [u32; 2] = [0x8000_0004, 0x4000_001e];
-    let holds = |module: &&Module| AddrRange::new(module.base, module.base.plus(module.size)).contains(raised_at);
+    let holds = |module: &&Module| module.range().contains(raised_at);
     let name = || modules.iter().find(holds).map(|module| module.file_name().to_ascii_lowercase());
     let in_ntdll = || name().is_some_and(|name| ["ntdll.dll", "wntdll.dll"].contains(&name.as_str()));
     STEPS.contains(&code) || BREAKPOINTS.contains(&code) && in_ntdll()

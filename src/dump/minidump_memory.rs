@@ -152,7 +152,7 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
         }
         let committed = state == COMMITTED;
         let region = MappedRegion {
-            range: AddrRange::new(start, start.plus(size)),
+            range: AddrRange::of(start, size),
             // The protection is one bit, from PAGE_READONLY (2) to PAGE_EXECUTE_WRITECOPY (0x80). Reserved regions have no defined protection.
             read: committed && protection & 0xee != 0,
             write: committed && protection & 0xcc != 0,

@@ -1,3 +1,5 @@
+//! Tests with minidumps that are built byte by byte.
+
 use super::super::elf_core::tests::{BE, LE, put};
 use super::*;
 

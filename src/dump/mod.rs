@@ -122,7 +122,7 @@ impl DumpFile {
     /// Removes `hole` from the captured memory, to simulate a dump without it.
     pub fn remove(&mut self, hole: AddrRange) {
         let around = |r: &CapturedRange| {
-            let end = r.start.plus(r.len);
+            let end = r.range().end;
             let (from, to) = (hole.start.clamp(r.start, end), hole.end.clamp(r.start, end));
             let part = |start: Addr, end: Addr| {
                 let skip = start.since(r.start).unwrap_or(0);
@@ -220,6 +220,13 @@ pub struct CapturedRange {
     pub offset: u64,
 }
 
+impl CapturedRange {
+    /// The addresses of the range.
+    pub fn range(&self) -> AddrRange {
+        AddrRange::of(self.start, self.len)
+    }
+}
+
 /// A mapped region of the address space, captured or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedRegion {
@@ -277,6 +284,11 @@ impl Module {
     /// The last component of the path. Both kinds of slash separate components.
     pub fn file_name(&self) -> &str {
         file_name(&self.path)
+    }
+
+    /// The addresses from the lowest to the highest listed one.
+    pub fn range(&self) -> AddrRange {
+        AddrRange::of(self.base, self.size)
     }
 }
 

@@ -41,7 +41,7 @@ impl<'d> ThreadStacks<'d> {
             pointers,
             at_pointers,
             mapped: sorted(dump.regions.iter().map(|r| r.range).collect()),
-            captured: sorted(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect()),
+            captured: sorted(dump.ranges.iter().map(|r| r.range()).collect()),
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::Written;
-use super::part::{GroupKind, Part};
+use super::subgraph::{GroupKind, Subgraph};
 use crate::base::hash::Map;
 use crate::base::{len64, total};
 use crate::dump::snapshot::{self as stream, tag};
@@ -103,7 +103,7 @@ struct Roots {
 }
 
 impl Roots {
-    fn of(part: &Part<'_>) -> Roots {
+    fn of(part: &Subgraph<'_>) -> Roots {
         let mut roots = Roots { nodes: vec![SyntheticNode::new(form::ROOT.into())], by_name: Map::default() };
         for group in &part.groups {
             let Some(place) = group_node(group.kind) else { continue };
@@ -166,7 +166,7 @@ impl Types {
         index
     }
 
-    fn of(&mut self, part: &Part<'_>, id: ObjectId, size: i32) -> i32 {
+    fn of(&mut self, part: &Subgraph<'_>, id: ObjectId, size: i32) -> i32 {
         let (ty, bytes) = (part.graph.type_index(id), part.graph.size(id));
         let class = form::SIZES.iter().position(|(least, _)| bytes > *least).unwrap_or(form::SIZES.len());
         if let Some(known) = self.of.get(&(ty, class)) {
@@ -236,7 +236,7 @@ fn too_large() -> io::Error {
 ///
 /// # Errors
 /// Errors of `out`; [`io::ErrorKind::InvalidInput`] if the graph exceeds the 31-bit numbers of the format.
-pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<Written> {
+pub fn write(part: &Subgraph<'_>, about: &About, out: &mut dyn Write) -> io::Result<Written> {
     let roots = Roots::of(part);
     let first = u32::try_from(roots.nodes.len()).map_err(|_| too_large())?;
     let objects = u32::try_from(part.sum.count).map_err(|_| too_large())?;
@@ -314,7 +314,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
 
 /// Encodes the nodes in the order of their numbers: the synthetic nodes, then `objects` objects from number `first` on, then the sums of omitted
 /// objects, one for each kept object that dominates omitted objects.
-fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Result<Nodes> {
+fn nodes(part: &Subgraph<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Result<Nodes> {
     let all = usize::try_from(first.saturating_add(objects)).unwrap_or(0).saturating_add(part.rests.len());
     // The blob begins with the undefined node (type 0, no children), which no offset may refer to.
     let blob = vec![0, 0];
@@ -413,7 +413,7 @@ impl Stream<'_> {
     }
 
     /// Writes the bounds of the segments and of the generations in them.
-    fn generations(&mut self, part: &Part<'_>) -> io::Result<()> {
+    fn generations(&mut self, part: &Subgraph<'_>) -> io::Result<()> {
         let segments = part.heap.segment_models();
         self.begin("DotNetHeapInfo", 0, 0)?;
         self.int64(i64::try_from(segments.iter().fold(0u64, |sum, s| sum.saturating_add(s.allocated_bytes))).unwrap_or(i64::MAX))?;

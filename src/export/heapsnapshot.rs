@@ -7,7 +7,7 @@
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
-use super::part::{Edge, GroupKind, Part, Via};
+use super::subgraph::{Edge, GroupKind, Subgraph, Via};
 use super::{Ids, Written};
 use crate::base::hash::Map;
 use crate::base::{IndexVec, len64};
@@ -107,13 +107,13 @@ impl<'o> Numbers<'o> {
 ///
 /// # Errors
 /// Errors of `out`; [`io::ErrorKind::InvalidInput`] if the heap has more objects than the format can number.
-pub fn write(part: &Part<'_>, ids: &Ids, options: Options, out: &mut dyn Write) -> io::Result<Written> {
+pub fn write(part: &Subgraph<'_>, ids: &Ids, options: Options, out: &mut dyn Write) -> io::Result<Written> {
     Snapshot { part, ids, options, strings: Strings::default(), first: 2u64.saturating_add(len64(part.groups.len())), clipped: 0 }
         .write(out)
 }
 
 struct Snapshot<'p, 'h> {
-    part: &'p Part<'h>,
+    part: &'p Subgraph<'h>,
     ids: &'p Ids,
     options: Options,
     strings: Strings,

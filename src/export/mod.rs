@@ -1,14 +1,14 @@
-//! Writes files for other tools. The graph formats are written from a [`Part`] of the heap graph, so that they agree with the command `retained`.
+//! Writes files for other tools. The graph formats are written from a [`Subgraph`] of the heap graph, so that they agree with the command `retained`.
 //! Tables are written from a heap walk and from the answers of commands. Each format has its own source file.
 
 pub mod gcdump;
 pub mod heapsnapshot;
-mod part;
+mod subgraph;
 pub mod tables;
 
 use crate::base::IndexVec;
 use crate::gc::ObjectId;
-pub use part::{Part, Scope};
+pub use subgraph::{Scope, Subgraph};
 
 /// Numbers of written items.
 #[derive(Clone, Copy, Debug, Default)]

@@ -367,7 +367,7 @@ impl Reading<'_> {
             heap: None,
             size_class: None,
             address: s,
-            range: AddrRange::new(s, s.plus(l.segment_bytes)),
+            range: AddrRange::of(s, l.segment_bytes),
             bytes: l.segment_bytes,
             segment: None,
         };

@@ -21,7 +21,7 @@ const SPARSE: u64 = 32;
 
 /// The objects of one segment.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct SegmentObjects {
     pub(crate) start: u64,
     /// End of the segment's objects.
     pub(crate) end: u64,
@@ -57,7 +57,7 @@ impl Default for Gathered {
 #[derive(Debug)]
 pub struct ObjectStarts {
     /// The objects of each segment.
-    parts: IndexVec<SegmentIndex, Part>,
+    parts: IndexVec<SegmentIndex, SegmentObjects>,
     by_address: ByAddress,
     /// Log2 of the pointer size: shifts a byte offset to a bit index.
     shift: u32,
@@ -83,7 +83,7 @@ impl ByAddress {
     /// Number of slots per segment. Most regions have the same size, so few of them start in the same slot.
     const SLOTS: usize = 4;
 
-    fn of(parts: &IndexVec<SegmentIndex, Part>) -> ByAddress {
+    fn of(parts: &IndexVec<SegmentIndex, SegmentObjects>) -> ByAddress {
         let mut starts: Vec<(u64, SegmentIndex)> = parts.iter_enumerated().map(|(i, part)| (part.start, i)).collect();
         starts.sort_by_key(|(start, i)| (*start, parts.get(*i).map(|part| part.end)));
         let lowest = starts.first().map_or(0, |(start, _)| *start);
@@ -205,7 +205,7 @@ impl Found {
     }
 }
 
-impl Part {
+impl SegmentObjects {
     /// The segment's `n`th object.
     #[inline]
     fn id(&self, n: u32) -> Option<ObjectId> {
@@ -234,7 +234,7 @@ impl Part {
     }
 
     /// The objects of a segment, numbered from `first`. `None` if ids overflow.
-    fn of(objects: AddrRange, gathered: Gathered, first: u32) -> Option<Part> {
+    fn of(objects: AddrRange, gathered: Gathered, first: u32) -> Option<SegmentObjects> {
         let (count, starts) = match gathered {
             Gathered::Bits(words) => {
                 let (mut before, mut blocks) = (0u32, Vec::with_capacity(ObjectStarts::blocks(words.len())));
@@ -249,7 +249,7 @@ impl Part {
             Gathered::List(list) => (u32::try_from(list.len()).ok()?, Starts::List(list.into())),
         };
         first.checked_add(count)?;
-        Some(Part { start: objects.start.0, end: objects.end.0, first, count, starts })
+        Some(SegmentObjects { start: objects.start.0, end: objects.end.0, first, count, starts })
     }
 
     /// Number of objects that start at or before `address`.
@@ -301,10 +301,10 @@ impl ObjectStarts {
         let mut notes = Notes::new();
         let mut segments: BTreeMap<SegmentIndex, Vec<Found>> = BTreeMap::new();
         visitors.into_iter().flat_map(|v| v.found).for_each(|found| segments.entry(found.segment).or_default().push(found));
-        let mut out: IndexVec<SegmentIndex, Part> = IndexVec::with_capacity(segments.len());
+        let mut out: IndexVec<SegmentIndex, SegmentObjects> = IndexVec::with_capacity(segments.len());
         let mut len = 0u32;
         for (objects, gathered) in segments.into_values().filter_map(Found::join) {
-            let Some(part) = Part::of(objects, gathered, len) else {
+            let Some(part) = SegmentObjects::of(objects, gathered, len) else {
                 notes.add(NoteKind::LimitHit, objects.start, "the heap has more than 2³² objects; the rest have no id");
                 break;
             };
@@ -315,7 +315,7 @@ impl ObjectStarts {
     }
 
     /// The objects of segments with consecutive ids, in a process with pointers of `ptr_bytes` bytes.
-    pub(crate) fn of_parts(ptr_bytes: u64, parts: IndexVec<SegmentIndex, Part>) -> ObjectStarts {
+    pub(crate) fn of_parts(ptr_bytes: u64, parts: IndexVec<SegmentIndex, SegmentObjects>) -> ObjectStarts {
         let len = parts.iter().map(|p| p.first.saturating_add(p.count)).max().unwrap_or(0);
         ObjectStarts { by_address: ByAddress::of(&parts), parts, shift: ptr_bytes.max(1).ilog2(), len }
     }
@@ -326,7 +326,7 @@ impl ObjectStarts {
     }
 
     /// The objects by segment.
-    pub(crate) fn parts(&self) -> &IndexVec<SegmentIndex, Part> {
+    pub(crate) fn parts(&self) -> &IndexVec<SegmentIndex, SegmentObjects> {
         &self.parts
     }
 
@@ -341,13 +341,13 @@ impl ObjectStarts {
         // The end of the last object is unknown; callers check the size of the object.
         let (start, end) = (addresses.first().copied().unwrap_or(0), u64::MAX);
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-        let part = Part { start, end, first: 0, count, starts: Starts::List(addresses) };
+        let part = SegmentObjects { start, end, first: 0, count, starts: Starts::List(addresses) };
         ObjectStarts::of_parts(8, IndexVec::from(vec![part]))
     }
 
     /// Memory used by the starts, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        let bytes = |part: &Part| match &part.starts {
+        let bytes = |part: &SegmentObjects| match &part.starts {
             Starts::Bits { words, blocks } => size_of_val::<[u64]>(words).saturating_add(size_of_val::<[Counted]>(blocks)),
             Starts::List(list) => size_of_val::<[u64]>(list),
         };
@@ -412,8 +412,8 @@ impl ObjectStarts {
     }
 
     #[inline]
-    fn part_near(&self, address: Addr, hint: &mut SegmentIndex) -> Option<&Part> {
-        let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
+    fn part_near(&self, address: Addr, hint: &mut SegmentIndex) -> Option<&SegmentObjects> {
+        let inside = |p: &&SegmentObjects| p.start <= address.0 && address.0 < p.end;
         if let Some(part) = self.parts.get(*hint).filter(inside) {
             return Some(part);
         }
@@ -423,12 +423,12 @@ impl ObjectStarts {
     }
 
     #[inline]
-    fn part_of(&self, address: Addr) -> Option<&Part> {
+    fn part_of(&self, address: Addr) -> Option<&SegmentObjects> {
         self.place_of(address).map(|(_, part)| part)
     }
 
     #[inline]
-    fn place_of(&self, address: Addr) -> Option<(SegmentIndex, &Part)> {
+    fn place_of(&self, address: Addr) -> Option<(SegmentIndex, &SegmentObjects)> {
         let index = self.by_address.find(address.0)?;
         self.parts.get(index).filter(|p| address.0 < p.end).map(|p| (index, p))
     }
@@ -475,8 +475,8 @@ impl Walker {
 mod tests {
     use super::*;
 
-    fn part(gathered: Gathered, first: u32) -> Option<Part> {
-        Part::of(AddrRange::new(Addr(0x1000), Addr(0x1000 + 64 * 64 * 8)), gathered, first)
+    fn part(gathered: Gathered, first: u32) -> Option<SegmentObjects> {
+        SegmentObjects::of(AddrRange::new(Addr(0x1000), Addr(0x1000 + 64 * 64 * 8)), gathered, first)
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Gc {
         let word = self.memory.ptr_bytes();
         for (at, n) in self.variables.iter().flat_map(|range| self.memory.set_words(*range)).filter(|(_, n)| wanted(*n)) {
             // Scans mark only words that may be addresses as read, and these are numbers.
-            self.memory.touch(AddrRange::new(at, at.plus(word)));
+            self.memory.touch(AddrRange::of(at, word));
             found.entry(n).or_default().bump();
         }
         found

@@ -37,7 +37,7 @@ pub use facts::Facts;
 pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
 pub use index::{ObjectId, ObjectStarts, StartsVisitor};
-pub(crate) use index::{Part, Starts};
+pub(crate) use index::{SegmentObjects, Starts};
 pub use names::segment_flags;
 pub use side_tables::{SideTable, SideTablePlace};
 pub use sweep::Sweep;

@@ -120,7 +120,7 @@ impl Reading<'_> {
                     heap: None,
                     size_class: None,
                     address: at,
-                    range: AddrRange::new(at, at.plus(size)),
+                    range: AddrRange::of(at, size),
                     bytes: size,
                     segment: None,
                 });

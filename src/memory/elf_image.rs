@@ -59,7 +59,7 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
     let bias = base.0.wrapping_sub(loads().map(|s| s.vaddr).min()? & !0xfff);
     let range_of = |s: &Segment| {
         let start = Addr(bias.wrapping_add(s.vaddr));
-        AddrRange::new(start, start.plus(s.mem_size))
+        AddrRange::of(start, s.mem_size)
     };
     let end = loads().map(|s| range_of(s).end).max()?;
     let build_id = segments.iter().filter(|s| s.kind == PT_NOTE).find_map(|s| build_id(memory, range_of(s)));
@@ -143,7 +143,7 @@ pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<Addr
     let found = segments(memory, image.base)?.into_iter().find(|s| s.kind == PT_GNU_EH_FRAME);
     Ok(found.map(|s| {
         let start = Addr(image.bias.wrapping_add(s.vaddr));
-        AddrRange::new(start, start.plus(s.mem_size))
+        AddrRange::of(start, s.mem_size)
     }))
 }
 

@@ -187,7 +187,7 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     let mut memory = Memory::empty(shape);
     for h in headers.iter().filter(|h| h.p_type == PT_LOAD) {
         let start = Addr(base.0.checked_add(h.p_vaddr.checked_sub(low)?)?);
-        memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), bytes, h.p_offset);
+        memory.fill_gaps(AddrRange::of(start, h.p_filesz), bytes, h.p_offset);
     }
     let image = Image::at(&memory, base)?;
     Some(LoadedElf { memory, image, headers, machine: header.e_machine })
@@ -220,7 +220,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let is_data = |h: &&ProgramHeader| data != DataPages::Absent && h.p_type == PT_LOAD && h.p_flags & PF_W != 0;
     let range = |h: &ProgramHeader| {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
-        AddrRange::new(start, start.plus(h.p_filesz))
+        AddrRange::of(start, h.p_filesz)
     };
     let ranges = loaded.headers.iter().filter(|h| is_relro(h) || is_data(h)).map(range);
     let wanted = ranges.filter(|r| loaded.memory.captured(*r) == r.len()).collect();
@@ -256,7 +256,7 @@ const PAGES_FOR_ONE: u64 = 8;
 fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     let range = |h: &ProgramHeader| {
         let start = Addr(elf.image.bias.wrapping_add(h.p_vaddr));
-        AddrRange::new(start, start.plus(h.p_filesz))
+        AddrRange::of(start, h.p_filesz)
     };
     let (mut agree, mut differs) = (0u64, None);
     let relro: Vec<AddrRange> = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO).map(range).collect();
@@ -341,7 +341,7 @@ fn resolved(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Option<Vec<AddrRan
         afford(1).then_some(())?;
         if r.kind != 0 && Some(r.kind) != relative_kind(elf.machine) {
             let at = Addr(elf.image.bias.wrapping_add(r.offset));
-            words.push(AddrRange::new(at, at.plus(word)));
+            words.push(AddrRange::of(at, word));
         }
     }
     Some(ranges::union(words, 0))

@@ -43,7 +43,7 @@ impl Memory {
 
     /// Whether one of the failed reads `missed` would succeed in a complete dump of this kind.
     pub(crate) fn has_lost(&self, missed: &Missed) -> bool {
-        missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
+        missed.find(|at, len| self.is_lost(AddrRange::of(at, len))).is_some()
     }
 
     /// The lowest captured address, and the end of the highest captured range.

@@ -107,13 +107,9 @@ fn arena_heap(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     let of = Addr(arena.0 & !(HEAP.saturating_sub(1)));
     let is_arena = INFO.iter().any(|info| arena == of.plus(*info)) && (of == at) == before.is_null() && before.is_aligned(HEAP);
     if sound && is_arena {
-        memory.touch(AddrRange::new(at, at.plus(32)));
+        memory.touch(AddrRange::of(at, 32));
     }
-    (sound && is_arena).then(|| MallocHeap {
-        kind: MallocHeapKind::Arena,
-        range: AddrRange::new(at, at.plus(accessible)),
-        arena: Some(arena),
-    })
+    (sound && is_arena).then(|| MallocHeap { kind: MallocHeapKind::Arena, range: AddrRange::of(at, accessible), arena: Some(arena) })
 }
 
 /// The `N` bytes at `at`. The read is not recorded, because the bytes may not belong to a heap.
@@ -129,9 +125,9 @@ fn mapped(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     let size = head & !FLAGS;
     let sound = before == 0 && head & FLAGS == MAPPED && size.is_multiple_of(PAGE) && size > 0 && at.plus(size) <= end;
     if sound {
-        memory.touch(AddrRange::new(at, at.plus(16)));
+        memory.touch(AddrRange::of(at, 16));
     }
-    sound.then(|| MallocHeap { kind: MallocHeapKind::Mapped, range: AddrRange::new(at, at.plus(size)), arena: None })
+    sound.then(|| MallocHeap { kind: MallocHeapKind::Mapped, range: AddrRange::of(at, size), arena: None })
 }
 
 /// Number of blocks in use, by size.

@@ -231,7 +231,7 @@ impl Memory {
     /// Backs the gaps of `range` with `source`; the byte at `offset` belongs to the start of `range`. Returns the number of bytes added.
     pub fn fill_gaps(&mut self, range: AddrRange, source: &Arc<Bytes>, offset: u64) -> u64 {
         let file_len = u64::try_from(source.len()).unwrap_or(u64::MAX);
-        let range = AddrRange::new(range.start, range.start.plus(range.len().min(file_len.saturating_sub(offset))));
+        let range = AddrRange::of(range.start, range.len().min(file_len.saturating_sub(offset)));
         let parts = self.gaps(range).into_iter().map(|gap| (gap, offset.saturating_add(gap.start.0.saturating_sub(range.start.0))));
         self.add(parts.collect(), source)
     }
@@ -361,18 +361,24 @@ impl Memory {
     /// # Errors
     /// Fails if any of the bytes is absent.
     pub fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
-        if let Some(slice) = self.slice(address, len) {
+        let bytes = self.unrecorded(address, len)?;
+        self.record(address, len);
+        Ok(bytes)
+    }
+
+    /// [`Memory::bytes`] without the record of the read, for reads that are recorded in another way.
+    fn unrecorded(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
+        let all = usize::try_from(len).ok();
+        if let Some(slice) = all.and_then(|n| self.contiguous(address)?.get(..n)) {
             return Ok(Cow::Borrowed(slice));
         }
-        let error = ReadError { address, len };
         // Memory is allocated only for captured bytes, because a forged length must not cause a large allocation.
-        if self.captured(AddrRange::new(address, address.plus(len))) < len {
+        let buffer = all.filter(|_| self.captured(AddrRange::of(address, len)) >= len).map(|n| vec![0; n]);
+        let filled = buffer.and_then(|mut buffer| self.fill(address, &mut buffer).map(|()| buffer));
+        filled.map(Cow::Owned).ok_or_else(|| {
             missed(address, len);
-            return Err(error);
-        }
-        let mut buffer = vec![0; usize::try_from(len).map_err(|_| error)?];
-        self.read(address, &mut buffer)?;
-        Ok(Cow::Owned(buffer))
+            ReadError { address, len }
+        })
     }
 
     /// `N` bytes at `address`.

@@ -41,7 +41,7 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
     memory.afford_steps(len64(headers.sections.len()).saturating_mul(16)).then_some(())?;
     let range = |rva: u32, size: u32| {
         let start = base.plus(u64::from(rva));
-        AddrRange::new(start, start.plus(u64::from(size)))
+        AddrRange::of(start, u64::from(size))
     };
     Some(Image {
         base,
@@ -69,7 +69,7 @@ fn directory(image: &Image, memory: &Memory, index: u64) -> Result<Option<AddrRa
     let entry = directories.element(index, 8);
     let (rva, size) = (le32(memory, entry)?, le32(memory, entry.plus(4))?);
     let start = image.base.plus(rva);
-    Ok((rva != 0).then(|| AddrRange::new(start, start.plus(size))))
+    Ok((rva != 0).then(|| AddrRange::of(start, size)))
 }
 
 fn optional_header(image: &Image, memory: &Memory) -> Result<Addr, ReadError> {
@@ -104,7 +104,7 @@ pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     let named = |s: &super::pe::Section| {
         let name: String = s.name.iter().take_while(|b| **b != 0).map(|b| char::from(*b)).collect();
         let start = image.base.plus(u64::from(s.rva));
-        (!name.is_empty()).then(|| Section { name, range: AddrRange::new(start, start.plus(u64::from(s.virtual_size))) })
+        (!name.is_empty()).then(|| Section { name, range: AddrRange::of(start, u64::from(s.virtual_size)) })
     };
     headers(memory, image.base).iter().flat_map(|h| &h.sections).filter_map(named).collect()
 }
@@ -206,7 +206,7 @@ impl PeHeaders {
         let start = base.plus(u64::from(rva));
         // A section of a corrupt file is cut at the end of the image.
         let size = size.min(self.size_of_image.saturating_sub(rva));
-        Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
+        Loaded { range: AddrRange::of(start, u64::from(size)), raw, raw_size: raw_size.min(size) }
     }
 
     /// The import address table in an image at `base`, if the loader fills it. An image with managed code imports at most the function that starts
@@ -214,7 +214,7 @@ impl PeHeaders {
     pub(super) fn imports(&self, base: Addr) -> Option<AddrRange> {
         let table = self.import_addresses.filter(|_| self.cli.is_none())?;
         let start = base.plus(u64::from(table.rva));
-        Some(AddrRange::new(start, start.plus(u64::from(table.size))))
+        Some(AddrRange::of(start, u64::from(table.size)))
     }
 
     /// Relocates `value`, a pointer stored in the file, for an image at `base`. `None` if the pointer is outside of the image.

@@ -1,11 +1,12 @@
 //! Records which memory was read, for `gcdump trim`: one bit for every eight bytes.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::Memory;
+use super::{Memory, ReadError};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 
@@ -27,9 +28,6 @@ thread_local! {
 
     /// The recorded heap segment that this thread read last: ID of the recorder, start and end.
     static LAST_OBJECTS: Cell<(u64, u64, u64)> = const { Cell::new((u64::MAX, 0, 0)) };
-
-    /// Whether this thread is reading text, which is recorded separately.
-    static READS_TEXT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A record of reads. Thread-safe.
@@ -167,7 +165,7 @@ impl Recorder {
                     let at = Addr(start.saturating_add(base.saturating_add(bit).saturating_mul(GRAIN)));
                     match out.last_mut() {
                         Some(last) if last.end == at => last.end = at.plus(GRAIN),
-                        _ => out.push(AddrRange::new(at, at.plus(GRAIN))),
+                        _ => out.push(AddrRange::of(at, GRAIN)),
                     }
                 }
             }
@@ -235,7 +233,7 @@ impl Memory {
     /// Records a read of `len` captured bytes at `address`.
     #[inline]
     pub(super) fn record(&self, address: Addr, len: u64) {
-        if let Some(recorder) = self.recorder.as_ref().filter(|_| !READS_TEXT.get()) {
+        if let Some(recorder) = &self.recorder {
             recorder.mark(address, len);
         }
     }
@@ -285,23 +283,16 @@ impl Memory {
         }
     }
 
-    /// Calls `read`, which reads the characters of a managed string in `range`, and records the range only as text. If the reference to the
-    /// string is corrupt, the range may contain other data of the process, which a redacted copy must not contain.
-    pub(crate) fn as_text<T>(&self, range: AddrRange, read: impl FnOnce() -> T) -> T {
-        let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) else { return read() };
-        recorder.text(range);
-        READS_TEXT.set(true);
-        let _ends = EndOfText;
-        read()
-    }
-}
-
-/// Clears `READS_TEXT` when dropped, even if cancellation unwinds the stack.
-struct EndOfText;
-
-impl Drop for EndOfText {
-    fn drop(&mut self) {
-        READS_TEXT.set(false);
+    /// The characters of a managed string in `range`, which is recorded only as text. If the reference to the string is corrupt, the range may
+    /// contain other data of the process, which a redacted copy must not contain.
+    ///
+    /// # Errors
+    /// Fails if any of the bytes is absent.
+    pub(crate) fn text_bytes(&self, range: AddrRange) -> Result<Cow<'_, [u8]>, ReadError> {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
+            recorder.text(range);
+        }
+        self.unrecorded(range.start, range.len())
     }
 }
 

@@ -1,3 +1,5 @@
+//! Tests of the address space with ranges built by hand.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

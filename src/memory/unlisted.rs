@@ -12,12 +12,12 @@ const AT_EXECFN: u64 = 31;
 /// the path of a library from `DT_SONAME`.
 pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Vec<Module> {
     let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
-    let captured = ranges::union(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect(), 0);
+    let captured = ranges::union(dump.ranges.iter().map(|r| r.range()).collect(), 0);
     let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
     let program = || {
         let at = aux(AT_EXECFN)?;
         let path = memory.text(at, limits.string_bytes).ok().filter(|path| !path.is_empty())?;
-        memory.spare(AddrRange::new(at, at.plus(len64(path.len()))));
+        memory.spare(AddrRange::of(at, len64(path.len())));
         Some(path)
     };
     let mut out = Vec::new();

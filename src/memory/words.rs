@@ -20,7 +20,7 @@ impl Memory {
 
     /// The word at `address` as an address; `None` if it is zero or absent. Recorded as in [`Memory::search`].
     pub(crate) fn search_at(&self, address: Addr) -> Option<Addr> {
-        self.search(AddrRange::new(address, address.plus(self.ptr_bytes()))).next().map(|(_, value)| Addr(value))
+        self.search(AddrRange::of(address, self.ptr_bytes())).next().map(|(_, value)| Addr(value))
     }
 
     /// The nonzero values of [`Memory::words`]. The reads are not recorded.

@@ -1,3 +1,5 @@
+//! States of tasks.
+
 use crate::base::named_enum;
 
 named_enum! {

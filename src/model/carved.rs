@@ -1,3 +1,5 @@
+//! Heaps that are carved: found by their objects in memory, without the structures of the GC.
+
 use serde::Serialize;
 
 use crate::base::named_enum;

@@ -1,3 +1,5 @@
+//! Collections of the .NET library and their elements.
+
 use serde::Serialize;
 
 use super::FieldValue;

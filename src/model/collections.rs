@@ -1,3 +1,5 @@
+//! Garbage collections: reasons, latency modes, records of the GC, and budgets of generations.
+
 use serde::Serialize;
 
 use super::segment::Generation;

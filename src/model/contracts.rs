@@ -1,3 +1,5 @@
+//! Sources of descriptors.
+
 use crate::base::named_enum;
 
 named_enum! {

@@ -1,3 +1,5 @@
+//! The call targets of delegates.
+
 use serde::Serialize;
 
 use crate::base::{Addr, Name};

@@ -1,3 +1,5 @@
+//! Facts about dump, runtime and rows that precede the data of every answer.
+
 use serde::Serialize;
 
 use crate::base::{Addr, Arch, Note, Os, named_enum};

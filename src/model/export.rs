@@ -1,3 +1,5 @@
+//! Formats and results of `export` and `fleet`.
+
 use serde::Serialize;
 
 use super::sum::Sum;

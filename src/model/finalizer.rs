@@ -1,3 +1,5 @@
+//! States of finalizable objects.
+
 use crate::base::named_enum;
 
 named_enum! {

@@ -1,3 +1,5 @@
+//! GC handles: types, uses, and the memory of their tables.
+
 use serde::Serialize;
 
 use crate::base::{Addr, Name, named_enum};

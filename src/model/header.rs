@@ -1,3 +1,5 @@
+//! The header word of an object, and its sync block.
+
 use serde::Serialize;
 
 use crate::base::{Addr, named_enum};

@@ -1,3 +1,5 @@
+//! Allocation contexts, and what the GC publishes about a heap.
+
 use serde::Serialize;
 
 use super::GenerationBudget;

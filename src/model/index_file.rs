@@ -1,3 +1,5 @@
+//! The result of `index`.
+
 use serde::Serialize;
 
 /// `index`: the index file, with which later commands answer faster.

@@ -1,3 +1,5 @@
+//! Facts about a dump, its runtime and its GC.
+
 use serde::Serialize;
 
 use crate::base::named_enum;

@@ -1,3 +1,5 @@
+//! Loader heaps of the runtime, and memory of the C library.
+
 use serde::Serialize;
 
 use crate::base::named_enum;

@@ -1,3 +1,5 @@
+//! Places where files of modules are found.
+
 use crate::base::named_enum;
 
 named_enum! {

@@ -1,3 +1,5 @@
+//! Failed allocations that the GC recorded.
+
 use serde::Serialize;
 
 use crate::base::{Addr, named_enum};

@@ -1,3 +1,5 @@
+//! Totals of the reachable objects.
+
 use serde::{Deserialize, Serialize};
 
 /// Totals of the heap.

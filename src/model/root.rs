@@ -1,3 +1,5 @@
+//! Roots: kinds, flags, and how much of each kind was read.
+
 use serde::Serialize;
 
 use crate::base::{Addr, Name, named_enum};

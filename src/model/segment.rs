@@ -1,3 +1,5 @@
+//! Segments and regions of the heap, and other GC memory.
+
 use serde::Serialize;
 
 use crate::base::{Addr, AddrRange, named_enum};
@@ -65,7 +67,7 @@ pub struct SegmentModel {
     pub flags_value: u64,
     /// Generations inside an ephemeral segment.
     pub parts: Vec<SegmentPart>,
-    /// With `--walk`: result of the walk.
+    /// With `walk`: result of the walk.
     pub walk: Option<super::WalkModel>,
 }
 

@@ -1,3 +1,5 @@
+//! Kinds of stack frames, tiers of code, and arguments of methods.
+
 use serde::Serialize;
 
 use super::FieldValue;

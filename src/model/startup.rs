@@ -1,3 +1,5 @@
+//! Sources of the arguments and the environment of a process.
+
 use crate::base::named_enum;
 
 named_enum! {

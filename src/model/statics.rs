@@ -1,3 +1,5 @@
+//! Static fields.
+
 use serde::Serialize;
 
 use super::FieldValue;
@@ -31,7 +33,7 @@ pub struct StaticsReport {
     pub unknown: u64,
     /// The fields, by module and type. A thread static is listed once for each thread.
     pub statics: Vec<StaticModel>,
-    /// Number of fields listed with `--top`, if there are more.
+    /// Number of fields listed, if cut by `top`.
     pub shown: Option<u64>,
 }
 
@@ -43,11 +45,11 @@ pub struct StaticModel {
     pub method_table: Addr,
     /// Module of the type.
     pub module: Option<String>,
-    /// Storage: never `instance`, and `rva` only with `--all`.
+    /// Storage: never `instance`, and `rva` only with `everything`.
     pub storage: Storage,
     /// Thread of a thread static.
     pub thread: Option<StaticThread>,
-    /// With `--retained`: retained size of the object that the field refers to, or of all objects that its structure refers to. `null` for
+    /// With `retained`: retained size of the object that the field refers to, or of all objects that its structure refers to. `null` for
     /// other values.
     pub retained: Option<u64>,
     /// Name, type, address and value.

@@ -1,3 +1,5 @@
+//! Counts of objects with their bytes.
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::Count;

@@ -1,3 +1,5 @@
+//! Whether types are generic.
+
 use crate::base::named_enum;
 
 named_enum! {

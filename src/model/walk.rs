@@ -1,3 +1,5 @@
+//! Results of heap walks: gaps and coverage.
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Addr, AddrRange, named_enum};

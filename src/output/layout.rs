@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::columns::{Column, LEAST_NAME, Readers};
 use super::distinct::Shortened;
 use super::fit::Fit;
 use super::screen::Screen;
-use super::table::{Column, Heading, LEAST_NAME, Readers};
+use super::table::Heading;
 use super::width::width;
 
 /// Spaces between columns.
@@ -174,7 +175,7 @@ fn sum(all: &[Placed], of: impl Fn(&Placed) -> usize) -> usize {
 mod tests {
     use super::*;
     use crate::base::Addr;
-    use crate::output::table::columns;
+    use crate::output::columns::columns;
 
     fn layout(room: usize, cells: &[usize], empty: &[bool]) -> Layout {
         let all = columns![

@@ -7,6 +7,7 @@ pub(crate) mod advice;
 mod bar;
 mod cell;
 pub mod checks;
+pub mod columns;
 mod distinct;
 mod fit;
 pub mod formats;

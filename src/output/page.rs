@@ -3,8 +3,8 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::Cell;
+use super::columns::{Columns, Row, add_names};
 use super::count;
-use super::table::{Columns, Row, add_names};
 use crate::analysis::{Condition, RowValue};
 use crate::base::len64;
 use crate::model::{PageModel, SortDirection};
@@ -254,7 +254,7 @@ pub(super) fn words(page: &PageModel) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::columns;
+    use super::super::columns::columns;
     use super::*;
 
     #[derive(Clone, Debug, PartialEq, serde::Serialize)]

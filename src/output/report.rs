@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::checks::Check;
+use super::columns::Columns;
 use super::page::Paging;
 use super::plural;
-use super::table::{Columns, Table};
+use super::table::Table;
 use crate::analysis::{DiffReport, Icicle, MapCell};
 use crate::base::Notes;
 

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use super::columns::{Column, Readers, add_names};
 use super::formats::Format;
-use super::table::{Column, Heading, Readers, add_names};
+use super::table::Heading;
 
 /// Whether lists have columns in this format.
 pub(super) fn has_columns(format: Format) -> bool {

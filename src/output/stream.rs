@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::Link;
+use super::columns::Columns;
 use super::formats::{Format, Out};
 use super::layout::Layout;
 use super::report::Report;
-use super::table::{Columns, Heading};
+use super::table::Heading;
 use super::{Head, Target, finish};
 use crate::base::Answer;
 use crate::base::missed::Carried;

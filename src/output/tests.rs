@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::columns::{Columns, Readers, Row, columns};
 use super::report::{Cluster, Graph, Report, Sections};
-use super::table::{Columns, Readers, Row, Table, columns};
+use super::table::Table;
 use super::{Cell, Format, List, Screen, Seen, Target, emit, stream};
 use crate::base::{Addr, Answer, Name, NoteKind, Notes};
 use crate::model::{DumpModel, Head};

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::process::Process;
 use crate::base::missed::{tried, watched};
-use crate::base::{AddrRange, Collector, Limits, Notes};
+use crate::base::{Collector, Limits, Notes};
 use crate::clr::loader::Loader;
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Description, Descriptor};
@@ -132,7 +132,7 @@ impl Bindings {
             Err(_) => CodeBytes::new(self.memory()),
         };
         let frames = FrameReader::bind(d, facts.arch, facts.os)?;
-        let listed = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+        let listed = self.file().modules.iter().map(|m| m.range());
         let images = listed.chain(self.file().kernel_library()).collect();
         Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description.site.image.clone(), images, &modules, facts.os))
     }

@@ -19,7 +19,7 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let is_core = file.facts.container == Container::ElfCore;
     let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
     for module in &file.modules {
-        taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
+        taken.push(module.range());
         // In a core, assemblies are mapped as flat files. Such a mapping is smaller than the image size in the headers, so that size is not used.
         let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
         taken.extend(loaded.map(|image| image.range));

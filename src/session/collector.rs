@@ -5,9 +5,9 @@
 //! (`g_gc_load_status`). None of them has a name in a dump.
 
 use super::Runtime;
+use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange};
 use crate::dump::Module;
 use crate::memory::{Image, hex};
 use crate::model::StandaloneGc;
@@ -47,7 +47,7 @@ impl Runtime {
         let (major, minor, build) = (major?, minor?, build?);
         let padding = memory.bytes(start.plus(NUMBERS), numbers.checked_sub(NUMBERS)?).ok()?;
         let image = Image::at(memory, module.base);
-        let range = image.as_ref().map_or_else(|| AddrRange::new(module.base, module.base.plus(module.size)), |i| i.range);
+        let range = image.as_ref().map_or_else(|| module.range(), |i| i.range);
         let name = memory.ptr(start.plus(numbers)).ok()?;
         (memory.ptr(at).ok()? == module.base).then_some(())?;
         let loaded = memory.u32(start.minus(word)?).ok()? == LOAD_COMPLETE;

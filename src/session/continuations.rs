@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::bindings::Bindings;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{missed, tried};
-use crate::base::{Addr, AddrRange, Collector, Missing, Name, Remedy, len64, plural};
+use crate::base::{Addr, Collector, Missing, Name, Remedy, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
 use crate::clr::methods::{MethodName, Methods, Parameters};
@@ -193,7 +193,7 @@ impl SuspendedMethods {
         };
         let mapped = || {
             let modules = &runtime.file().modules;
-            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address))?;
+            let at = modules.iter().find(|m| m.range().contains(address))?;
             Some(at.file_name().to_string())
         };
         tried(|| managed().or_else(mapped))

@@ -47,7 +47,7 @@ impl<'f> Images<'f> {
         let listed = LazyCell::new(|| runtime.map(listed_by_runtime).unwrap_or_default());
         let is_listed = |module: &Module| listed.0.contains(&module.base) || listed.1.contains(&module.path);
         let is_started = |module: &Module| {
-            let all = AddrRange::new(module.base, module.base.plus(module.size));
+            let all = module.range();
             file.auxv.iter().any(|(key, value)| STARTED.contains(key) && all.contains(Addr(*value)))
         };
         let only_images = file.facts.container == Container::Minidump;

@@ -13,7 +13,7 @@ const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
 const FILTER_TRIAGE: u64 = 0x10_0000;
 
 /// The parts of the heap that were found.
-pub(crate) struct Found<'s> {
+pub(crate) struct HeapEvidence<'s> {
     /// Whether the GC could be read.
     pub(crate) gc: bool,
     pub(crate) segments: &'s [SegmentModel],
@@ -21,7 +21,7 @@ pub(crate) struct Found<'s> {
     pub(crate) whole: bool,
 }
 
-impl Found<'_> {
+impl HeapEvidence<'_> {
     /// Bytes of the segments that the dump has, and bytes that the process had allocated in them.
     fn bytes(&self) -> (u64, u64) {
         let sum = |of: fn(&SegmentModel) -> u64| total(self.segments.iter().map(of));
@@ -32,7 +32,7 @@ impl Found<'_> {
 /// A note if the dump was taken without the heap. The note comes first in every answer about the heap, and explains why data is missing. `rest`
 /// has the notes of reading `segments`.
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
-    let found = Found { gc: true, segments, whole: rest.complete() };
+    let found = HeapEvidence { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();
     // A failed read shows that the process had segments, even if none was found.
     let lost = || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
@@ -54,7 +54,7 @@ pub(crate) fn kind(
     file: &DumpFile,
     memory: &Memory,
     runtime: Option<&Description>,
-    found: &Found<'_>,
+    found: &HeapEvidence<'_>,
 ) -> (DumpKind, String, Option<DumpWriter>) {
     let facts = &file.facts;
     let (captured, allocated) = found.bytes();

@@ -57,7 +57,7 @@ pub(crate) use handle_use::HandleUses;
 pub use heap::Heap;
 pub(crate) use heap::Survey;
 pub(crate) use images::Images;
-pub(crate) use kind::{Found, kind};
+pub(crate) use kind::{HeapEvidence, kind};
 pub(crate) use lines::{NamedLocals, SourceLines};
 pub use names::Namer;
 pub use runtime::Runtime;

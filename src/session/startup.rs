@@ -124,26 +124,23 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     let at = memory.ptr(memory.ptr(teb.plus(peb)).ok()?.plus(parameters)).ok()?;
     let length = u64::from(memory.u16(at.plus(line)).ok()?);
     let text_at = memory.ptr(at.plus(line).plus(pointer)).ok()?;
-    memory.keep_private(AddrRange::new(text_at, text_at.plus(length)));
+    memory.keep_private(AddrRange::of(text_at, length));
     let text = memory.utf16(text_at, length, length).ok()?;
     let (mut next, mut left, mut variables) = (memory.ptr(at.plus(environment)).ok()?, MOST_OF_WINDOWS, Vec::new());
     while left > 0 {
-        let units: Vec<u16> = memory
-            .stretches(AddrRange::new(next, next.plus(left)))
-            .next()
-            .filter(|(at, _)| *at == next)
-            .map_or_else(Vec::new, |(_, bytes)| {
+        let units: Vec<u16> =
+            memory.stretches(AddrRange::of(next, left)).next().filter(|(at, _)| *at == next).map_or_else(Vec::new, |(_, bytes)| {
                 bytes.as_chunks::<2>().0.iter().map(|c| u16::from_le_bytes(*c)).take_while(|unit| *unit != 0).collect()
             });
         if units.is_empty() {
             break;
         }
         let bytes = len64(units.len()).saturating_add(1).saturating_mul(2);
-        memory.keep_private(AddrRange::new(next, next.plus(bytes)));
+        memory.keep_private(AddrRange::of(next, bytes));
         variables.extend(variable(&String::from_utf16_lossy(&units)));
         (next, left) = (next.plus(bytes), left.saturating_sub(bytes));
     }
-    memory.touch(AddrRange::new(next, next.plus(2)));
+    memory.touch(AddrRange::of(next, 2));
     Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
 }
 

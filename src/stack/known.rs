@@ -2,7 +2,6 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use super::CodeBytes;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::reads;
@@ -15,10 +14,10 @@ const LARGEST: u64 = 256 << 10;
 
 /// A cache of look-ups by address. The threads of a process are in few methods, so most look-ups are repeated.
 ///
-/// The result of a stack walk must not depend on the order of walks, so a walk [pays](Known::paid) the reads of each look-up even if
+/// The result of a stack walk must not depend on the order of walks, so a walk [pays](CostedCache::paid) the reads of each look-up even if
 /// another walk has already done it.
 #[derive(Debug)]
-pub(crate) struct Known<T> {
+pub(crate) struct CostedCache<T> {
     entries: RwLock<Entries<T>>,
     most: u64,
 }
@@ -36,11 +35,11 @@ struct Entry<T> {
     cost: u64,
 }
 
-impl<T: Clone> Known<T> {
+impl<T: Clone> CostedCache<T> {
     /// A cache for a dump of `dump_bytes` bytes.
-    pub(crate) fn new(dump_bytes: u64) -> Known<T> {
+    pub(crate) fn new(dump_bytes: u64) -> CostedCache<T> {
         let most = BYTES.saturating_add(dump_bytes / DUMP_BYTES_OF_ONE);
-        Known { entries: RwLock::new(Entries { map: Map::default(), bytes: 0 }), most }
+        CostedCache { entries: RwLock::new(Entries { map: Map::default(), bytes: 0 }), most }
     }
 
     /// The result for `at`, which is free if it is cached; `None` if too few reads are left. `find` returns the result with its size in bytes.
@@ -89,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_result_costs_the_same_whether_or_not_it_is_cached() {
-        let known: Known<u32> = Known::new(0);
+        let known: CostedCache<u32> = CostedCache::new(0);
         let find = || {
             reads::take(10);
             (7, 4)
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn results_are_cached_up_to_a_number_of_bytes() {
-        let known: Known<u64> = Known::new(0);
+        let known: CostedCache<u64> = CostedCache::new(0);
         let mut made = 0;
         for _ in 0..2 {
             (0..100_000).for_each(|i| {

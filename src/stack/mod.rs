@@ -20,7 +20,7 @@ pub(crate) mod walked;
 pub(crate) use budget::{Allowance, WalkBudget};
 pub(crate) use bytes::{CodeBytes, LookUps};
 pub(crate) use error::StackError;
-pub(crate) use known::Known;
+pub(crate) use known::CostedCache;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, end_of, gc_info_after, unwind};
 #[cfg(feature = "internals")]

@@ -17,10 +17,10 @@ use self::running::known;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GenericContextKind};
 use super::native::{Native, NativeImages};
-use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
-use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
+use super::walked::{Frame, Gap, GapReason, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
+use super::{Allowance, CodeBytes, CostedCache, Registers, StackError, unwind};
 use crate::base::hash::Map;
 use crate::base::missed::{contradiction, tried};
 use crate::base::reads;
@@ -80,7 +80,7 @@ pub(crate) struct StackWalker {
     /// Address ranges of the images without managed code, sorted; empty if the dump's list of images is absent or incomplete.
     images: Vec<AddrRange>,
     os: Os,
-    gc_infos: Known<Result<Arc<GcInfo>, StackError>>,
+    gc_infos: CostedCache<Result<Arc<GcInfo>, StackError>>,
 }
 
 /// State of a walk.
@@ -132,7 +132,7 @@ impl StackWalker {
             images.clear();
         }
         let dump_bytes = code.bytes().memory().dump_bytes();
-        let (runtime, gc_infos) = (Native::new(runtime, dump_bytes), Known::new(dump_bytes));
+        let (runtime, gc_infos) = (Native::new(runtime, dump_bytes), CostedCache::new(dump_bytes));
         StackWalker { code, frames, runtime, native, images, os, gc_infos }
     }
 
@@ -303,7 +303,7 @@ impl Walking<'_> {
             Some(left) => self.memory = left,
             None => {
                 self.blind = true;
-                self.out.gaps.push(Gap { from: Some(at), to: None, registers: Box::default(), ip: None, lack: Lack::Memory });
+                self.out.gaps.push(Gap { from: Some(at), to: None, registers: Box::default(), ip: None, lack: GapReason::Memory });
             }
         }
         !self.blind
@@ -320,7 +320,7 @@ impl Walking<'_> {
         // Whether `context` was reached from a callee or an explicit frame, and is not the start of the walk.
         let mut arrived = false;
         if context.is_none() {
-            self.gap(None, Lack::Registers);
+            self.gap(None, GapReason::Registers);
         }
         let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start)).transpose());
         // The stack pointer that unwinding reached last.
@@ -329,8 +329,8 @@ impl Walking<'_> {
             Ok(frame) => frame,
             Err(e) => {
                 match &context {
-                    Some(registers) => self.lost(registers, Lack::Frames(e)),
-                    None => self.gap(None, Lack::Frames(e)),
+                    Some(registers) => self.lost(registers, GapReason::Frames(e)),
+                    None => self.gap(None, GapReason::Frames(e)),
                 }
                 None
             }
@@ -344,7 +344,7 @@ impl Walking<'_> {
                 Err(e) => {
                     if let Some(registers) = context.take() {
                         next = self.past(next, led, (start, registers.ip));
-                        self.lost(&registers, Lack::Unwind(e));
+                        self.lost(&registers, GapReason::Unwind(e));
                     }
                     None
                 }
@@ -352,7 +352,7 @@ impl Walking<'_> {
             if let (Some(code), Some(registers)) = (managed, &context) {
                 self.unknown = None;
                 let Some(sp) = registers.sp() else {
-                    let lack = Lack::Unwind(StackError::invalid(registers.ip, "a frame whose stack pointer is unknown"));
+                    let lack = GapReason::Unwind(StackError::invalid(registers.ip, "a frame whose stack pointer is unknown"));
                     self.lost(&registers.clone(), lack);
                     next = self.past(next, led, (start, registers.ip));
                     context = None;
@@ -374,7 +374,7 @@ impl Walking<'_> {
                     next = match self.after(&frame, start) {
                         Ok(next) => next,
                         Err(e) => {
-                            self.gap(Some(frame.address), Lack::Frames(e));
+                            self.gap(Some(frame.address), GapReason::Frames(e));
                             None
                         }
                     };
@@ -399,7 +399,7 @@ impl Walking<'_> {
                     Err(e) => {
                         let registers = if leaf { registers.clone() } else { registers.preserved() };
                         next = self.past(next, led, (start, registers.ip));
-                        self.lost(&registers, Lack::Unwind(e));
+                        self.lost(&registers, GapReason::Unwind(e));
                         (context, reached) = (None, sp);
                     }
                 }
@@ -409,7 +409,8 @@ impl Walking<'_> {
             // Callers of managed code are managed code or native code of an image. An address in neither must be managed code that is missing
             // from the runtime's map, and its frame may hold references.
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
-                let lack = Lack::Unwind(StackError::broken(caller.ip, "the return address is in neither managed code nor a known image"));
+                let lack =
+                    GapReason::Unwind(StackError::broken(caller.ip, "the return address is in neither managed code nor a known image"));
                 self.lost(&caller.clone(), lack);
             }
             arrived = false;
@@ -417,7 +418,7 @@ impl Walking<'_> {
                 if let Some(at) = self.unknown {
                     self.gap(
                         Some(at),
-                        Lack::Frames(StackError::Unsupported { at, what: "a frame whose type is unknown or not supported" }),
+                        GapReason::Frames(StackError::Unsupported { at, what: "a frame whose type is unknown or not supported" }),
                     );
                 }
                 return;
@@ -427,7 +428,7 @@ impl Walking<'_> {
                 // An explicit frame cannot have its caller below the frames that the walk has visited.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
                     let lack = StackError::broken(frame.address, "an explicit frame that leads back down the stack");
-                    return self.gap(Some(frame.address), Lack::Frames(lack));
+                    return self.gap(Some(frame.address), GapReason::Frames(lack));
                 }
                 Ok(Some(caller)) => {
                     if let Some(gap) = self.open.take().and_then(|at| self.out.gaps.get_mut(at)) {
@@ -437,18 +438,18 @@ impl Walking<'_> {
                     (left, arrived) = (caller.left, true);
                 }
                 Ok(None) => {}
-                Err(e) => return self.gap(Some(frame.address), Lack::Frames(e)),
+                Err(e) => return self.gap(Some(frame.address), GapReason::Frames(e)),
             }
             let again = frame.is_within_caller() && context.as_ref().is_some_and(|c| matches!(self.find(c.ip), Ok(Some(_))));
             if !again {
                 next = match self.after(&frame, start) {
                     Ok(next) => next,
-                    Err(e) => return self.gap(Some(frame.address), Lack::Frames(e)),
+                    Err(e) => return self.gap(Some(frame.address), GapReason::Frames(e)),
                 };
             }
         }
         let sp = context.as_ref().and_then(Registers::sp).or(next.map(|frame| frame.address));
-        self.gap(sp, Lack::Endless);
+        self.gap(sp, GapReason::Endless);
     }
 
     /// Adds a managed frame.
@@ -499,7 +500,7 @@ impl Walking<'_> {
             let registers: Box<[_]> = of_frame.chain(own.iter().flat_map(known)).collect();
             let sp = from;
             if self.afford(sp, GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
-                let lack = told(Lack::GcInfo(e));
+                let lack = told(GapReason::GcInfo(e));
                 self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
             }
         }
@@ -556,13 +557,13 @@ impl Walking<'_> {
     }
 
     /// Adds a gap from `from` to the end of the stack.
-    fn gap(&mut self, from: Option<Addr>, lack: Lack) {
+    fn gap(&mut self, from: Option<Addr>, lack: GapReason) {
         self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack: told(lack) });
     }
 
     /// Begins a gap at the stack pointer in `registers`; the registers may hold references too. The gap ends at the stack pointer of the next
     /// managed caller that an explicit frame describes. The frame whose handler runs may be in the gap.
-    fn lost(&mut self, registers: &Registers, lack: Lack) {
+    fn lost(&mut self, registers: &Registers, lack: GapReason) {
         let (from, ip) = (registers.sp(), Some(registers.ip));
         self.parent = self.parent.filter(|parent| parent.place().is_some());
         let registers: Box<[_]> = known(registers).collect();
@@ -593,9 +594,9 @@ fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: 
 }
 
 /// The reason for a gap, which is the limit on reads if it was reached. If it is a stack that contradicts itself, reports it to the answer.
-fn told(lack: Lack) -> Lack {
+fn told(lack: GapReason) -> GapReason {
     if reads::exhausted() {
-        return Lack::Endless;
+        return GapReason::Endless;
     }
     if let Some((at, what)) = lack.error().and_then(StackError::contradiction) {
         contradiction(at, what);

@@ -142,7 +142,7 @@ pub(crate) struct RuntimeFrame {
 
 /// Why the references of a stack are imprecise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub(crate) enum GapReason {
     /// The registers of the thread are not in the dump.
     Registers,
     /// The code at an address cannot be looked up or unwound.
@@ -173,7 +173,7 @@ pub(crate) struct Gap {
     /// Address in the code of the frame at which the gap begins.
     pub(crate) ip: Option<Addr>,
     /// The reason.
-    pub(crate) lack: Lack,
+    pub(crate) lack: GapReason,
 }
 
 /// Marks a stack slot in place of a register's number.
@@ -234,7 +234,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// A stack of which nothing is known, with the reason.
-    pub(crate) fn unknown(lack: Lack) -> Walk {
+    pub(crate) fn unknown(lack: GapReason) -> Walk {
         let gap = Gap { from: None, to: None, registers: Box::default(), ip: None, lack };
         Walk { gaps: vec![gap], ..Walk::default() }
     }
@@ -315,31 +315,32 @@ impl Walk {
     }
 }
 
-impl Lack {
+impl GapReason {
     /// Whether the reason is a limit, and not that something is missing from the dump or invalid.
     pub(crate) const fn is_limit(&self) -> bool {
-        matches!(self, Lack::Endless | Lack::Memory)
+        matches!(self, GapReason::Endless | GapReason::Memory)
     }
 
     /// The error, if reading something failed.
     pub(crate) const fn error(&self) -> Option<&StackError> {
         match self {
-            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) | Lack::Protected(e) => Some(e),
-            Lack::Registers | Lack::Endless | Lack::Memory | Lack::Claimed(_) => None,
+            GapReason::Unwind(e) | GapReason::Frames(e) | GapReason::GcInfo(e) | GapReason::Protected(e) => Some(e),
+            GapReason::Registers | GapReason::Endless | GapReason::Memory | GapReason::Claimed(_) => None,
         }
     }
 
     /// Whether frames are lost, and not only the references in a known frame.
     pub(crate) const fn loses_frames(&self) -> bool {
-        !matches!(self, Lack::GcInfo(_) | Lack::Protected(_))
+        !matches!(self, GapReason::GcInfo(_) | GapReason::Protected(_))
     }
 
     /// The source of the missing data of the code in `module`, if one is known.
     pub(crate) const fn remedy(&self, module: Option<&str>) -> Option<Remedy> {
         match (self, module) {
-            (Lack::Unwind(StackError::Read(_)) | Lack::Frames(StackError::Read(_)) | Lack::GcInfo(StackError::Read(_)), Some(_)) => {
-                Some(Remedy::ModuleFile)
-            }
+            (
+                GapReason::Unwind(StackError::Read(_)) | GapReason::Frames(StackError::Read(_)) | GapReason::GcInfo(StackError::Read(_)),
+                Some(_),
+            ) => Some(Remedy::ModuleFile),
             _ => None,
         }
     }
@@ -351,14 +352,14 @@ impl Lack {
             None => format!("{what}: {e}"),
         };
         match self {
-            Lack::Registers => "the registers of the thread are not in the dump".into(),
-            Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => of("the frame chain cannot be followed", e),
-            Lack::GcInfo(e) => of("the references in a frame are unknown", e),
-            Lack::Protected(e) => format!("the references that native code protects are unknown: {e}"),
-            Lack::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
-            Lack::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
-            Lack::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),
+            GapReason::Registers => "the registers of the thread are not in the dump".into(),
+            GapReason::Unwind(e) => of("code cannot be unwound", e),
+            GapReason::Frames(e) => of("the frame chain cannot be followed", e),
+            GapReason::GcInfo(e) => of("the references in a frame are unknown", e),
+            GapReason::Protected(e) => format!("the references that native code protects are unknown: {e}"),
+            GapReason::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
+            GapReason::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
+            GapReason::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),
         }
     }
 }

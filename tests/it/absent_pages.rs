@@ -102,7 +102,7 @@ fn a_runtime_without_its_headers_is_read_by_its_variables() {
         let mut dump = read();
         let module = dump.modules.iter().find(|m| m.file_name() == "libcoreclr.so").unwrap().clone();
         let libraries = dump.modules.iter().filter(|m| m.file_name().contains(".so")).map(|m| m.base);
-        let headers: Vec<AddrRange> = libraries.map(|base| AddrRange::new(base, base.plus(4096))).collect();
+        let headers: Vec<AddrRange> = libraries.map(|base| AddrRange::of(base, 4096)).collect();
         without(&mut dump, &headers);
         let process = Dump::of(dump.clone(), &gcdump::OpenOptions::default());
         assert_eq!(answers(&process), expected, "{name}");
@@ -122,7 +122,7 @@ fn a_runtime_without_its_headers_is_read_by_its_variables() {
             assert!(walked.findings.is_empty() && !walked.complete(), "{name}: nothing of the heap is corrupt");
         }
         // Variables are in the writable part.
-        without(&mut dump, &[AddrRange::new(module.base, module.base.plus(module.size + (1 << 20)))]);
+        without(&mut dump, &[AddrRange::of(module.base, module.size + (1 << 20))]);
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         match process.runtime() {
             Err(e @ RuntimeError::Headless { .. }) => {
@@ -142,7 +142,7 @@ fn a_native_aot_program_without_its_headers_is_read_by_its_variables() {
     let bytes = bytes_of("aot9-wks-crash-kernel").unwrap();
     let mut dump = dump::open_bytes(Bytes::Owned(bytes), "x".as_ref(), &OpenOptions::default()).unwrap();
     let expected = answers(&Dump::of(dump.clone(), &gcdump::OpenOptions::default()));
-    let headers: Vec<AddrRange> = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(4096))).collect();
+    let headers: Vec<AddrRange> = dump.modules.iter().map(|m| AddrRange::of(m.base, 4096)).collect();
     without(&mut dump, &headers);
     assert_eq!(answers(&Dump::of(dump, &gcdump::OpenOptions::default())), expected);
 }
@@ -167,7 +167,7 @@ fn a_dump_of_stacks_says_so() {
     for name in ["net10-wks-stacks-mini", "win-net10-wks-roots-full", "net10-wks-wait-kernel"] {
         let bytes = bytes_of(name).unwrap();
         let mut dump = dump::open_bytes(Bytes::Owned(bytes), name.as_ref(), &OpenOptions::default()).unwrap();
-        let stack = |t: &dump::OsThread| t.stack.or(t.stack_pointer.map(|sp| AddrRange::new(sp, sp.plus(4096))));
+        let stack = |t: &dump::OsThread| t.stack.or(t.stack_pointer.map(|sp| AddrRange::of(sp, 4096)));
         let stacks = joined(dump.threads.iter().filter_map(stack).collect());
         let mut at = Addr(0);
         for stack in &stacks {

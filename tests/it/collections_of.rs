@@ -217,7 +217,7 @@ fn absent_parts_are_not_empty_ones() {
     // The first field of a list is the array of its elements.
     let of_array = |dump: &Dump, list: Addr| {
         let array = dump.memory().ptr(list.plus(8)).unwrap();
-        AddrRange::new(array, array.plus(24))
+        AddrRange::of(array, 24)
     };
     let (dump, list) = without_a_part("System.Collections.Generic.List<System.String>", of_array);
     let heap = dump.runtime().unwrap().heap().unwrap();

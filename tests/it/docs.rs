@@ -188,6 +188,32 @@ fn tables_of_modules_name_modules() {
     assert!(checked > 20, "only {checked} modules found");
 }
 
+/// Each source file begins with a line that says what is in it.
+#[test]
+fn source_files_have_a_first_line() {
+    let files = files(&root().join("src"), &["rs"]);
+    let without = files.iter().filter(|file| !fs::read_to_string(file).unwrap().starts_with("//! "));
+    assert_eq!(without.collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+}
+
+/// A heading in a comment has a separate line: rustdoc shows the text that follows it on the line as part of the heading.
+#[test]
+fn headings_of_comments_have_their_own_lines() {
+    let mut wrong = Vec::new();
+    for file in files(&root().join("src"), &["rs"]) {
+        for (line, number) in fs::read_to_string(&file).unwrap().lines().zip(1..) {
+            let heading = line
+                .trim_start()
+                .strip_prefix("/// # ")
+                .and_then(|h| ["Errors", "Panics", "Examples"].iter().find_map(|n| h.strip_prefix(n)));
+            if heading.is_some_and(|rest| !rest.is_empty()) {
+                wrong.push(format!("{}:{number}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The floors have one order, from the highest to the lowest, wherever they are listed.
 #[test]
 fn floors_are_listed_in_one_order() {

@@ -159,7 +159,7 @@ impl Subject {
             let reads = common::joined(recorder.read().into_iter().chain(recorder.scanned()).collect());
             subject.asked.push(Asked { line, cli, ran, answer, reads });
         }
-        let captured = common::joined(subject.file.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect());
+        let captured = common::joined(subject.file.ranges.iter().map(|r| r.range()).collect());
         let all = common::joined(subject.asked.iter().flat_map(|a| a.reads.iter().copied()).collect());
         for r in all {
             let from = captured.partition_point(|c| c.end <= r.start);

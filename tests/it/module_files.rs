@@ -32,7 +32,7 @@ pub fn written(dump: &Path, folder: &Path) {
         let start = base.plus(address);
         partial += usize::from(start.plus(bytes).0 % 4096 != 0);
         file.set_len(file.metadata().unwrap().len().max(offset + bytes)).unwrap();
-        for (at, bytes) in memory.stretches(AddrRange::new(start, start.plus(bytes))) {
+        for (at, bytes) in memory.stretches(AddrRange::of(start, bytes)) {
             file.write_all_at(bytes, offset + at.since(start).unwrap()).unwrap();
         }
     }

@@ -32,7 +32,7 @@ fn heaps() -> impl Iterator<Item = (&'static str, Heap)> {
 }
 
 fn at(heap: &Heap, address: Addr) -> WhereReport {
-    where_is(heap, address).unwrap().data
+    where_is(heap, address).data
 }
 
 #[test]

@@ -32,7 +32,7 @@ type Question = (&'static str, fn(&Dump) -> Value);
 
 const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, &InfoQuery::default())))),
-    ("analyze", |d| said(analysis::analyze(&d.runtime().unwrap(), &[], &AnalyzeQuery::default()))),
+    ("analyze", |d| said(Ok(analysis::analyze(&d.runtime().unwrap(), &[], &AnalyzeQuery::default())))),
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, ..HeapQuery::default() }))),
     ("segments", |d| {
         said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))
@@ -54,7 +54,7 @@ const QUESTIONS: &[Question] = &[
     ("verify", |d| said(analysis::verify(&d.runtime().unwrap(), &VerifyQuery::default()))),
     ("stat", |d| on_heap(d, |h| analysis::stat(h, &StatQuery::default()))),
     ("strings", |d| on_heap(d, |h| analysis::strings(h, &duplicates()))),
-    ("fragmentation", |d| on_heap(d, |h| analysis::fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 10 }))),
+    ("fragmentation", |d| on_heap(d, |h| Ok(analysis::fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 10 })))),
     ("exceptions", |d| on_heap(d, |h| analysis::exceptions(h, &ExceptionsQuery::default()))),
     ("async", |d| on_heap(d, |h| analysis::async_chains(h, &AsyncQuery { tasks: true, merge: true, ..AsyncQuery::default() }))),
     ("roots", |d| on_heap(d, |h| analysis::roots(h, &RootsQuery::default()))),

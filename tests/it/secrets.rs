@@ -44,8 +44,8 @@ fn nothing_is_left(copy: &[u8], secret: &[u8], what: &str) {
 
 /// Returns memory that is mapped or captured, or belongs to a module.
 fn mapped(file: &DumpFile) -> Vec<AddrRange> {
-    let captured = file.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len)));
-    let modules = file.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+    let captured = file.ranges.iter().map(|r| r.range());
+    let modules = file.modules.iter().map(|m| m.range());
     crate::common::joined(captured.chain(modules).chain(file.regions.iter().map(|r| r.range)).collect())
 }
 

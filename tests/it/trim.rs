@@ -299,7 +299,7 @@ fn no_text_of_the_program_is_left_after_redaction() {
         strings.retain(|s| s.bytes().any(|b| b != b'x'));
         assert!(strings.len() > 50, "{name}: {}", strings.len());
         let redacted = process(&copy);
-        let images: Vec<AddrRange> = original.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        let images: Vec<AddrRange> = original.file().modules.iter().map(|m| m.range()).collect();
         let paths: Vec<&str> = original.file().modules.iter().map(|m| m.path.as_str()).collect();
         let mut shared_with_names = 0;
         for text in &strings {

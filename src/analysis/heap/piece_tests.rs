@@ -13,7 +13,7 @@ fn answers_on(dump: &Dump, threads: usize) -> ([String; 2], String) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let query = FragmentationQuery { heaps: true, segments: true, top: 0 };
-        let (blocks, cells) = (fragmentation(&heap, &query).unwrap(), map(&heap, &MapQuery::default(), |_| true).unwrap());
+        let (blocks, cells) = (fragmentation(&heap, &query), map(&heap, &MapQuery::default(), |_| true).unwrap());
         let json = [serde_json::to_string(&blocks.data).unwrap(), serde_json::to_string(&cells.data).unwrap()];
         (json, format!("{:?} {:?}", blocks.notes, cells.notes))
     })
@@ -31,7 +31,7 @@ fn neighbors_are_the_same_in_pieces() {
             for len in [8, 0x1000, segment.allocated_bytes / 3] {
                 let at = Addr((segment.start.0 + segment.allocated_bytes / 3) / 8 * 8);
                 let mut file = file.clone();
-                file.remove(AddrRange::new(at, at.plus(len)));
+                file.remove(AddrRange::of(at, len));
                 let without = || Dump::of(file.clone(), &OpenOptions::default());
                 assert_eq!(answers_on(&without(), 1), answers_on(&without(), 3), "{name} without {len:#x} at {at:?}");
             }

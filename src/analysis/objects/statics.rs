@@ -14,7 +14,8 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 
 /// Returns the static fields of all loaded types.
 ///
-/// # Errors [`Error::Contract`] if the runtime does not describe types or, for thread statics, threads; [`Error::Query`] for a column that the list
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types or, for thread statics, threads; [`Error::Query`] for a column that the list
 /// does not have. With retained sizes, also the errors of [`retained`](crate::analysis::retained).
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     use StaticSort::{Address, DeclaringType, Name, Retained, Storage, Thread, Type};

@@ -6,7 +6,7 @@ use crate::base::missed::watched;
 use crate::base::reads;
 use crate::base::{Addr, AddrRange, Collector, Count, Missing, Name, be, plural};
 use crate::clr::fields::Types;
-use crate::clr::method_list::{Listed, MethodLists};
+use crate::clr::method_list::{ListedMethod, MethodLists};
 use crate::clr::methods::{MethodName, Methods};
 use crate::clr::precodes::Precodes;
 use crate::contract::ContractError;
@@ -56,7 +56,7 @@ pub(in crate::analysis) fn type_methods(
             None
         }
     };
-    let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+    let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| m.range()).collect();
     // Precodes are created at run time, so code in an image is not a precode. It is not read, because it is often not in the dump.
     let of_precode = |lead: Addr, desc: Addr| match &precodes {
         Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),
@@ -65,7 +65,7 @@ pub(in crate::analysis) fn type_methods(
     let mut tiers = Tiers::new(runtime, namer, notes);
     let (mut unknown, mut why) = (0u64, None);
     let look_ups = LookUps::new(memory);
-    let mut model = |method: &Listed| {
+    let mut model = |method: &ListedMethod| {
         let named = methods.name(names, method.desc);
         let name = named.as_ref().map(MethodName::to_name);
         let look_up = |map| {
@@ -117,7 +117,7 @@ struct EntryPoint {
 
 /// Finds the code of a method from words that may be entry points. An entry point is the code or a precode. Only code of this method is accepted, so
 /// words that are not addresses have no effect.
-fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
+fn code(method: &ListedMethod, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
     let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
     let entered = !of_precodes.is_empty();
     let (mut ahead, mut failed) = (None, None);

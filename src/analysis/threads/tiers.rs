@@ -25,7 +25,7 @@ impl<'r> Tiers<'r> {
         let memory = runtime.memory();
         let bind =
             || runtime.scoped(notes, |d| Some((CodeVersions::bind(memory, d).ok()?, Methods::bind(memory, d, runtime.limits()).ok()?)));
-        let bound = if runtime.descriptor().is_native_aot() { None } else { bind() };
+        let bound = if runtime.descriptor().has_jit() { bind() } else { None };
         Tiers { runtime, namer, bound, known: Map::default(), lost: 0, why: None }
     }
 

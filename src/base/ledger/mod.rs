@@ -1,8 +1,9 @@
 //! The ledger of an answer: its failed reads, its cancellation, and its remaining budget.
 //!
-//! Only this module keeps state in thread-local variables and unwinds for control flow. Without this state, every function between an analysis
-//! and the innermost read would have to pass a ledger, and a function that does not pass the ledger would hide losses. A successful read costs
-//! one decrement of a thread-local counter. Only failures, and one read in about a thousand, cost more.
+//! Only this module unwinds for control flow, and only it and `memory`, which remembers where a thread read last, keep state in thread-local
+//! variables. Without this state, every function between an analysis and the innermost read would have to pass a ledger, and a function that
+//! does not pass the ledger would hide losses. A successful read costs one decrement of a thread-local counter. Only failures, and one read in
+//! about a thousand, cost more.
 //!
 //! * [`missed`]: failed reads are reported to the innermost open scope of their thread, which belongs to the answer's collector. Values
 //!   that are kept for later answers keep their failed reads ([`missed::Kept`]).

@@ -1,3 +1,5 @@
+//! `async`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -6,7 +8,7 @@ use clap::Args;
 use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
+use super::super::select::{RowsArgs, TypesArg};
 use super::super::values::address;
 use crate::analysis::{AsyncQuery, async_chains};
 use crate::analysis::{AsyncReport, AsyncRootKind};
@@ -58,13 +60,7 @@ pub(in crate::cli) struct Async {
     faulted: bool,
 
     #[command(flatten)]
-    sort: ColumnArg,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: RowsArgs,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -86,7 +82,7 @@ impl Command for Async {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.top.page(at))))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<AsyncReport>> {
@@ -99,7 +95,7 @@ impl Command for Async {
             tasks: self.tasks,
             completed: self.completed,
             faulted: self.faulted,
-            top: self.sort.before(self.filter.before(self.top.counted(at))),
+            top: self.rows.counted(at),
         };
         let mut answer = async_chains(&at.heap()?, &query)?;
         answer.data.framework = self.framework.framework;

@@ -1,3 +1,5 @@
+//! `bridge`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `contracts`: arguments and query, and the exit code of failed checks.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

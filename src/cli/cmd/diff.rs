@@ -1,3 +1,5 @@
+//! `diff`: arguments, the earlier dumps, and the rules of a budget file.
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};

@@ -1,3 +1,5 @@
+//! `env`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

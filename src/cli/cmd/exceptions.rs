@@ -1,3 +1,5 @@
+//! `exceptions`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

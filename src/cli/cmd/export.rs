@@ -1,3 +1,5 @@
+//! `export`: arguments, the default name of the file, and the formats.
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use super::super::write::{check_output, whole_file};
 use crate::analysis::survivors;
 use crate::base::{Addr, Answer, len64, thousands};
 use crate::export::tables::Tables;
-use crate::export::{Ids, Part, Scope, Written, gcdump, heapsnapshot};
+use crate::export::{Ids, Scope, Subgraph, Written, gcdump, heapsnapshot};
 use crate::model::{ExportFormat, ExportReport, ExportTable, Sum};
 
 /// Number of objects above which a remark states the memory that a browser needs.
@@ -138,7 +140,7 @@ impl Command for Export {
         }
         let heap = at.heap()?;
         let scope = Scope { stacks: self.stacks.stacks, unreachable: self.unreachable, under: self.under, min_retained: self.min_retained };
-        let part = Part::open(&heap, &scope)?;
+        let part = Subgraph::open(&heap, &scope)?;
         let (ids, survivors) = self.ids(at, &part)?;
         let (written, file_bytes) = whole_file(&out, self.force, |file| {
             let written = self.write(at, &part, &ids, file)?;
@@ -266,7 +268,7 @@ impl Export {
     }
 
     /// Returns the ids of the objects, and the number of objects that keep an id of the earlier dump.
-    fn ids(&self, at: &At<'_>, part: &Part<'_>) -> Result<(Ids, Option<u64>)> {
+    fn ids(&self, at: &At<'_>, part: &Subgraph<'_>) -> Result<(Ids, Option<u64>)> {
         if self.since.is_none() {
             return Ok((Ids::default(), None));
         }
@@ -277,7 +279,7 @@ impl Export {
         Ok((Ids::since(objects, was), Some(known)))
     }
 
-    fn write(&self, at: &At<'_>, part: &Part<'_>, ids: &Ids, file: &File) -> Result<Written> {
+    fn write(&self, at: &At<'_>, part: &Subgraph<'_>, ids: &Ids, file: &File) -> Result<Written> {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         let written = match self.to {
             ExportFormat::HeapSnapshot => {

@@ -1,3 +1,5 @@
+//! `finalizers`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -6,7 +8,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use super::super::select::{SortedRowsArgs, TypesArg};
 use crate::analysis::FinalizersReport;
 use crate::analysis::{FinalizersQuery, finalizers};
 use crate::base::Answer;
@@ -24,13 +26,7 @@ pub(in crate::cli) struct Finalizers {
     types: TypesArg,
 
     #[command(flatten)]
-    sort: SortArg<FinalizerSort>,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: SortedRowsArgs<FinalizerSort>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -47,16 +43,12 @@ impl Command for Finalizers {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
-        let query = FinalizersQuery {
-            types: self.types.patterns(),
-            objects: self.objects,
-            sort: self.sort.given(),
-            top: self.filter.before(self.top.counted(at)),
-        };
+        let query =
+            FinalizersQuery { types: self.types.patterns(), objects: self.objects, sort: self.rows.order(), top: self.rows.counted(at) };
         Ok(finalizers(&at.runtime()?, &query)?)
     }
 

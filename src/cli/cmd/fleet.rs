@@ -1,3 +1,5 @@
+//! `fleet`: arguments, and the workers that write the tables of many dumps.
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

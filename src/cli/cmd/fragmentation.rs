@@ -1,3 +1,5 @@
+//! `fragmentation`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -5,7 +7,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use super::super::select::PageArgs;
 use crate::analysis::FragmentationReport;
 use crate::analysis::{FragmentationQuery, fragmentation};
 use crate::base::Answer;
@@ -30,13 +32,7 @@ pub(in crate::cli) struct Fragmentation {
     top: Option<usize>,
 
     #[command(flatten)]
-    skip: SkipArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
-
-    #[command(flatten)]
-    sort: ColumnArg,
+    page: PageArgs,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -53,15 +49,11 @@ impl Command for Fragmentation {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+        Some(self.page.of(at.rows_or(self.top, FEW)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FragmentationReport>> {
-        let query = FragmentationQuery {
-            heaps: self.heaps,
-            segments: self.segments,
-            top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
-        };
-        Ok(fragmentation(&at.heap()?, &query)?)
+        let query = FragmentationQuery { heaps: self.heaps, segments: self.segments, top: self.page.counted(at.rows_or(self.top, FEW)) };
+        Ok(fragmentation(&at.heap()?, &query))
     }
 }

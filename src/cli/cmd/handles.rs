@@ -1,3 +1,5 @@
+//! `handles`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -5,7 +7,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{FilterArg, SortArg, TopArg};
+use super::super::select::SortedRowsArgs;
 use super::super::values::type_pattern;
 use crate::analysis::{HandleBy, HandlesReport};
 use crate::analysis::{HandlesQuery, handles};
@@ -43,13 +45,7 @@ pub(in crate::cli) struct Handles {
     object_type: Vec<TypePattern>,
 
     #[command(flatten)]
-    sort: SortArg<HandleSort>,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: SortedRowsArgs<HandleSort>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -70,7 +66,7 @@ impl Command for Handles {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<HandlesReport>> {
@@ -80,8 +76,8 @@ impl Command for Handles {
             stat: self.stat,
             memory: self.memory,
             by: self.by,
-            sort: self.sort.given(),
-            top: self.filter.before(self.top.rows(at)),
+            sort: self.rows.order(),
+            top: self.rows.found(at),
         };
         let mut answer = handles(&at.runtime()?, &query)?;
         answer.data.detail = self.detail;

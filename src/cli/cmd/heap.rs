@@ -1,3 +1,5 @@
+//! `heap`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

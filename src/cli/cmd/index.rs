@@ -1,3 +1,5 @@
+//! `index`: arguments, and the creation and check of an index file.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `info`: arguments and query, for one dump or for several.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `inspect`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -5,7 +7,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use super::super::select::PageArgs;
 use crate::analysis::{InspectQuery, inspect};
 use crate::analysis::{InspectReport, InspectionId};
 use crate::base::Answer;
@@ -29,13 +31,7 @@ pub(in crate::cli) struct Inspect {
     top: Option<usize>,
 
     #[command(flatten)]
-    skip: SkipArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
-
-    #[command(flatten)]
-    sort: ColumnArg,
+    page: PageArgs,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -55,17 +51,10 @@ impl Command for Inspect {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+        Some(self.page.of(at.rows_or(self.top, FEW)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InspectReport>> {
-        Ok(inspect(
-            &at.heap()?,
-            &InspectQuery {
-                only: self.only.clone(),
-                top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
-                graph: true,
-            },
-        )?)
+        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: self.page.counted(at.rows_or(self.top, FEW)), graph: true })?)
     }
 }

@@ -1,3 +1,5 @@
+//! `locks`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

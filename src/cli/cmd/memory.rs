@@ -1,3 +1,5 @@
+//! `memory`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -7,7 +9,7 @@ use super::super::advice::advise;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use super::super::select::PageArgs;
 use crate::analysis::MemoryReport;
 use crate::analysis::{MemoryQuery, memory_map};
 use crate::base::Answer;
@@ -42,13 +44,7 @@ pub(in crate::cli) struct Memory {
     top: Option<usize>,
 
     #[command(flatten)]
-    skip: SkipArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
-
-    #[command(flatten)]
-    sort: ColumnArg,
+    page: PageArgs,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -68,7 +64,7 @@ impl Command for Memory {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+        Some(self.page.of(at.rows_or(self.top, FEW)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
@@ -78,7 +74,7 @@ impl Command for Memory {
         }
         let query = MemoryQuery {
             ranges: self.ranges,
-            top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
+            top: self.page.counted(at.rows_or(self.top, FEW)),
             runtime: at.config.runtime,
             contents: true,
         };

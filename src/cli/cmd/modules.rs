@@ -1,3 +1,5 @@
+//! `modules`: arguments and query, and the download of files with `--fetch`.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -5,7 +7,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, FilterArg, TopArg};
+use super::super::select::RowsArgs;
 use super::super::values::address;
 use crate::analysis::ModulesReport;
 use crate::analysis::{ModulesQuery, modules};
@@ -32,13 +34,7 @@ pub(in crate::cli) struct Modules {
     fetch: fetching::FetchArgs,
 
     #[command(flatten)]
-    sort: ColumnArg,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: RowsArgs,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -59,7 +55,7 @@ impl Command for Modules {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.top.page(at))))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ModulesReport>> {
@@ -68,7 +64,7 @@ impl Command for Modules {
             names: self.name.clone(),
             at: self.at,
             needed: self.needed,
-            top: self.sort.before(self.filter.before(self.top.counted(at))),
+            top: self.rows.counted(at),
         };
         #[cfg(feature = "fetch")]
         if self.fetch.is_asked() {

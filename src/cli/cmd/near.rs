@@ -1,3 +1,5 @@
+//! `near`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `object`: arguments and query, for objects and for values in memory (`--as`).
+
 use std::path::PathBuf;
 
 use anyhow::Result;

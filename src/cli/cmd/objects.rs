@@ -1,3 +1,5 @@
+//! `objects`: arguments and query; its rows are printed as they are produced.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

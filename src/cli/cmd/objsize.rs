@@ -1,3 +1,5 @@
+//! `objsize`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `oom`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

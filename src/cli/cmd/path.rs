@@ -1,3 +1,5 @@
+//! `path`: arguments and query, for one object or for the objects of a type.
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! `pool`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `refs`: arguments and query, for one object or for the objects of a type.
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,7 +11,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::line::is_path;
 use super::super::object_name::{ObjectName, object_and_dump};
-use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use super::super::select::{SortedRowsArgs, TypesArg};
 use super::super::values;
 
 use crate::analysis::{RefBy, RefSort, RefsReport};
@@ -59,13 +61,7 @@ pub(in crate::cli) struct Refs {
     retained: bool,
 
     #[command(flatten)]
-    sort: SortArg<RefSort>,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: SortedRowsArgs<RefSort>,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -99,7 +95,7 @@ impl Command for Refs {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
@@ -117,8 +113,8 @@ impl Command for Refs {
             depth: self.depth,
             retained: self.retained,
             stacks: self.stacks.stacks,
-            sort: self.sort.given(),
-            top: self.filter.before(self.top.counted(at)),
+            sort: self.rows.order(),
+            top: self.rows.counted(at),
         };
         Ok(refs(&*at.source_at(0)?, &query)?)
     }

@@ -1,3 +1,5 @@
+//! `report`: arguments, and the query of the page.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `requests`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `retained`: arguments, and the view that they request.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -7,7 +9,7 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_name};
-use super::super::select::{ColumnArg, FilterArg, SkipArg, TypesArg};
+use super::super::select::{PageArgs, TypesArg};
 use crate::analysis::{RetainedBy, RetainedReport};
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::Answer;
@@ -52,13 +54,7 @@ pub(in crate::cli) struct Retained {
     top: Option<usize>,
 
     #[command(flatten)]
-    skip: SkipArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
-
-    #[command(flatten)]
-    sort: ColumnArg,
+    page: PageArgs,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -88,8 +84,8 @@ impl Command for Retained {
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
         // Sorted lists have the same limit in pipes as on terminals, because a heap has too many objects.
-        let top = if self.sort.is_given() { self.top.unwrap_or(FEW) } else { at.rows_or(self.top, FEW) };
-        Some(self.filter.of(self.sort.of(self.skip.page(top))))
+        let top = if self.page.is_sorted() { self.top.unwrap_or(FEW) } else { at.rows_or(self.top, FEW) };
+        Some(self.page.of(top))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RetainedReport>> {
@@ -104,8 +100,8 @@ impl Command for Retained {
             view,
             types: self.types.patterns(),
             stacks: self.stacks.stacks,
-            top: self.sort.before(self.filter.before(self.skip.rows(at.rows_or(self.top, FEW)))),
-            objects: self.sort.before(self.filter.before(self.skip.rows(self.top.unwrap_or(FEW)))),
+            top: self.page.found(at.rows_or(self.top, FEW)),
+            objects: self.page.found(self.top.unwrap_or(FEW)),
         };
         Ok(retained(&*at.source_at(0)?, &query)?)
     }

@@ -1,3 +1,5 @@
+//! `roots`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -6,7 +8,7 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use super::super::select::{SortedRowsArgs, TypesArg};
 use crate::analysis::RootsReport;
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
@@ -36,13 +38,7 @@ pub(in crate::cli) struct Roots {
     stat: bool,
 
     #[command(flatten)]
-    sort: SortArg<RootSort>,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: SortedRowsArgs<RootSort>,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -63,7 +59,7 @@ impl Command for Roots {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {
@@ -72,11 +68,8 @@ impl Command for Roots {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
         let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
-        let (types, sort, top) = (
-            self.types.patterns(),
-            self.sort.given(),
-            self.filter.before(if self.stat { self.top.counted(at) } else { self.top.rows(at) }),
-        );
+        let (types, sort, top) =
+            (self.types.patterns(), self.rows.order(), if self.stat { self.rows.counted(at) } else { self.rows.found(at) });
         Ok(roots(&at.heap()?, &RootsQuery { options, types, stat: self.stat, sort, top })?)
     }
 

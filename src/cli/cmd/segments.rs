@@ -1,3 +1,5 @@
+//! `segments`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `simulate`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -5,7 +7,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, FilterArg, TopArg};
+use super::super::select::RowsArgs;
 use crate::analysis::CollectReport;
 use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
@@ -20,13 +22,7 @@ pub(in crate::cli) struct Simulate {
     generation: u8,
 
     #[command(flatten)]
-    sort: ColumnArg,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: RowsArgs,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -49,17 +45,10 @@ impl Command for Simulate {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.top.page(at))))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<CollectReport>> {
-        Ok(collect(
-            &at.heap()?,
-            &CollectQuery {
-                generation: self.generation,
-                top: self.sort.before(self.filter.before(self.top.counted(at))),
-                stacks: self.stacks.stacks,
-            },
-        )?)
+        Ok(collect(&at.heap()?, &CollectQuery { generation: self.generation, top: self.rows.counted(at), stacks: self.stacks.stacks })?)
     }
 }

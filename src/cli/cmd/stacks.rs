@@ -1,3 +1,5 @@
+//! `stacks`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

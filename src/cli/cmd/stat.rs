@@ -1,3 +1,5 @@
+//! `stat`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `statics`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -6,7 +8,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use super::super::select::{SortedRowsArgs, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
 use crate::model::{StaticSort, StaticsReport};
@@ -20,13 +22,7 @@ pub(in crate::cli) struct Statics {
     types: TypesArg,
 
     #[command(flatten)]
-    sort: SortArg<StaticSort>,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: SortedRowsArgs<StaticSort>,
 
     /// List thread statics instead, once per managed thread.
     #[arg(long)]
@@ -60,7 +56,7 @@ impl Command for Statics {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {
@@ -69,8 +65,8 @@ impl Command for Statics {
             thread_statics: self.thread_statics,
             everything: self.all,
             retained: self.retained,
-            sort: self.sort.given(),
-            top: self.filter.before(self.top.rows(at)),
+            sort: self.rows.order(),
+            top: self.rows.found(at),
         };
         Ok(statics(&at.runtime()?, &query)?)
     }

@@ -1,3 +1,5 @@
+//! `strings`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `threads`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

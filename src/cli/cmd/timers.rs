@@ -1,3 +1,5 @@
+//! `timers`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,10 +1,12 @@
+//! `track`: arguments and query, with the later dump.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use super::super::select::PageArgs;
 use crate::analysis::TrackReport;
 use crate::analysis::{TrackQuery, TrackView, track};
 use crate::base::Answer;
@@ -34,13 +36,7 @@ pub(in crate::cli) struct Track {
     top: Option<usize>,
 
     #[command(flatten)]
-    skip: SkipArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
-
-    #[command(flatten)]
-    sort: ColumnArg,
+    page: PageArgs,
 
     /// The dump taken first: an ELF core or a Windows minidump, also compressed with zstd or gzip.
     #[arg(value_name = "BEFORE")]
@@ -70,7 +66,7 @@ impl Command for Track {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.skip.page(at.rows(self.top)))))
+        Some(self.page.of(at.rows(self.top)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrackReport>> {
@@ -79,8 +75,7 @@ impl Command for Track {
             (_, true) => TrackView::Ranges,
             _ => TrackView::Types,
         };
-        let query =
-            TrackQuery { view, doubtful: self.doubtful, top: self.sort.before(self.filter.before(self.skip.counted(at.rows(self.top)))) };
+        let query = TrackQuery { view, doubtful: self.doubtful, top: self.page.counted(at.rows(self.top)) };
         Ok(track(&at.heap_at(0)?, &at.heap_at(1)?, &query)?)
     }
 }

@@ -1,3 +1,5 @@
+//! `trim`: arguments, and the file that is written.
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

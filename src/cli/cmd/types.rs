@@ -1,3 +1,5 @@
+//! `type`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;

@@ -1,3 +1,5 @@
+//! `unreachable`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -6,7 +8,7 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
+use super::super::select::{RowsArgs, TypesArg};
 use crate::analysis::UnreachableReport;
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
@@ -23,13 +25,7 @@ pub(in crate::cli) struct Unreachable {
     types: TypesArg,
 
     #[command(flatten)]
-    sort: ColumnArg,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: RowsArgs,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -52,14 +48,14 @@ impl Command for Unreachable {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.top.page(at))))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<UnreachableReport>> {
         let query = UnreachableQuery {
             types: self.types.patterns(),
             objects: self.objects,
-            top: self.sort.before(self.filter.before(self.top.counted(at))),
+            top: self.rows.counted(at),
             stacks: self.stacks.stacks,
         };
         Ok(unreachable(&at.heap()?, &query)?)

@@ -1,3 +1,5 @@
+//! `verify`: arguments and query, and the exit code of a damaged heap.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -7,7 +9,7 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::open::Opening;
-use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use super::super::select::PageArgs;
 use super::super::values::address;
 use crate::analysis::VerifyReport;
 use crate::analysis::{VerifyQuery, verify};
@@ -30,13 +32,7 @@ pub(in crate::cli) struct Verify {
     top: Option<usize>,
 
     #[command(flatten)]
-    skip: SkipArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
-
-    #[command(flatten)]
-    sort: ColumnArg,
+    page: PageArgs,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -59,14 +55,11 @@ impl Command for Verify {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+        Some(self.page.of(at.rows_or(self.top, FEW)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<VerifyReport>> {
-        Ok(verify(
-            &at.runtime()?,
-            &VerifyQuery { object: self.object, top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))) },
-        )?)
+        Ok(verify(&at.runtime()?, &VerifyQuery { object: self.object, top: self.page.counted(at.rows_or(self.top, FEW)) })?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

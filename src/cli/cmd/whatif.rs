@@ -1,3 +1,5 @@
+//! `whatif`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -6,7 +8,7 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::object_name::{ObjectName, object_name};
-use super::super::select::{ColumnArg, FilterArg, TopArg};
+use super::super::select::RowsArgs;
 use crate::analysis::WhatifReport;
 use crate::analysis::{WhatifQuery, whatif};
 use crate::base::Answer;
@@ -25,13 +27,7 @@ pub(in crate::cli) struct Whatif {
     dead: Vec<ObjectName>,
 
     #[command(flatten)]
-    sort: ColumnArg,
-
-    #[command(flatten)]
-    top: TopArg,
-
-    #[command(flatten)]
-    filter: FilterArg,
+    rows: RowsArgs,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -54,11 +50,11 @@ impl Command for Whatif {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.sort.of(self.top.page(at))))
+        Some(self.rows.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhatifReport>> {
-        let top = self.sort.before(self.filter.before(self.top.counted(at)));
+        let top = self.rows.counted(at);
         let components = if at.is_table() { top } else { 0 };
         let alive = self.alive.iter().map(|name| at.address_of(0, name)).collect::<Result<_>>()?;
         let dead = self.dead.iter().map(|name| at.root_of(name)).collect::<Result<_>>()?;

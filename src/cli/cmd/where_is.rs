@@ -1,3 +1,5 @@
+//! `where`: arguments and query.
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -39,7 +41,7 @@ impl Command for Where {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
-        Ok(where_is(&at.heap()?, at.address()?)?)
+        Ok(where_is(&at.heap()?, at.address()?))
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -86,7 +86,7 @@ impl Function {
             Some(Pointer::Indirect(place)) => Some(memory.ptr(Addr(place)).ok()?),
             None => None,
         };
-        Some(Function { range: AddrRange::new(start, start.plus(fde.len())), data })
+        Some(Function { range: AddrRange::of(start, fde.len()), data })
     }
 }
 

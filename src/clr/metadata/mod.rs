@@ -277,6 +277,7 @@ impl Metadata {
     }
 
     /// Number of generic parameters of type `rid`, including the generic parameters of enclosing types.
+    #[cfg(any(test, feature = "internals"))]
     pub fn generic_params(&self, rid: u32) -> u32 {
         const MOST: u32 = 65_535;
         let Some(owner) = rid.checked_mul(2) else { return 0 };

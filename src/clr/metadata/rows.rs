@@ -117,6 +117,7 @@ impl Metadata {
     }
 
     /// Token of the base type of TypeDef `rid`: a TypeDef, TypeRef or TypeSpec; `None` without a base type.
+    #[cfg(any(test, feature = "internals"))]
     pub fn base_type(&self, rid: u32) -> Option<Token> {
         type_def_or_ref(self.cell(TYPE_DEF, rid, 3)?).filter(|token| !token.is_nil())
     }

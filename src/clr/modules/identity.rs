@@ -22,7 +22,7 @@ impl Modules {
     pub(crate) fn extent(&self, address: Addr) -> Option<AddrRange> {
         let base = self.image_base(address)?;
         let by_headers = || match self.file_id(address)? {
-            FileId::Stamp { size, .. } => Some(AddrRange::new(base, base.plus(u64::from(size)))),
+            FileId::Stamp { size, .. } => Some(AddrRange::of(base, u64::from(size))),
             _ => None,
         };
         tried(|| self.image_range(address)).or_else(by_headers)

@@ -24,14 +24,14 @@ pub(crate) struct ImageFile {
 impl ImageFile {
     /// Copies the bytes at `address` into `to`. Returns whether the file has all of them.
     pub(crate) fn read(&self, address: Addr, to: &mut [u8]) -> bool {
-        let range = AddrRange::new(address, address.plus(len64(to.len())));
+        let range = AddrRange::of(address, len64(to.len()));
         let around = self.parts.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end);
         around.map(|part| part.read(&self.bytes, range, to)).is_some()
     }
 
     /// The initial value of the 32-bit integer at `address`, which is in writable data that nothing writes to.
     pub(crate) fn initial_u32(&self, address: Addr) -> Option<u32> {
-        let range = AddrRange::new(address, address.plus(4));
+        let range = AddrRange::of(address, 4);
         let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;
         let mut word = [0; 4];
         around.read(&self.bytes, range, &mut word);
@@ -41,7 +41,7 @@ impl ImageFile {
     /// The initial value of the pointer of `size` bytes at `address`, which is in writable data that nothing writes to. `None` if the pointer is
     /// neither null nor an address in this image.
     pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {
-        let range = AddrRange::new(address, address.plus(size));
+        let range = AddrRange::of(address, size);
         let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;
         let mut word = [0; 8];
         around.read(&self.bytes, range, word.get_mut(..usize::try_from(size).ok()?)?);
@@ -78,7 +78,7 @@ impl Reader {
         let image = self.image_of(address)?;
         let bytes = self.usable_file(address, image)?.open().ok()?;
         let headers = PeHeaders::parse(&bytes)?;
-        let range = AddrRange::new(image.base, image.base.plus(u64::from(headers.size_of_image)));
+        let range = AddrRange::of(image.base, u64::from(headers.size_of_image));
         let (parts, writable) = (headers.loaded(image.base)?, headers.writable(image.base));
         Some(ImageFile { range, parts, writable, headers, bytes })
     }
@@ -109,6 +109,6 @@ impl Modules {
     /// Address range of the module's image, if the runtime has its size.
     pub(crate) fn image_range(&self, module: Addr) -> Option<AddrRange> {
         let image = self.reader.image_of(module)?;
-        image.size.map(|size| AddrRange::new(image.base, image.base.plus(u64::from(size))))
+        image.size.map(|size| AddrRange::of(image.base, u64::from(size)))
     }
 }

@@ -70,5 +70,5 @@ fn writable(dump: &DumpFile) -> Vec<AddrRange> {
 fn files(dump: &DumpFile) -> impl Iterator<Item = AddrRange> {
     let own: Vec<AddrRange> = dump.double_mapped().collect();
     let files = dump.files.iter().map(|f| f.range).filter(move |range| !own.contains(range));
-    files.chain(dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))))
+    files.chain(dump.modules.iter().map(|m| m.range()))
 }

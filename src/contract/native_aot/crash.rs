@@ -115,7 +115,7 @@ fn overwrite(text: &mut [u8]) {
 fn read(memory: &Memory, at: Addr) -> Option<Raw> {
     (memory.u8(at) == Ok(b'{')).then_some(())?;
     let (text, _) = memory.until_nul(at, MAX_BYTES);
-    memory.holds_report(AddrRange::new(at, at.plus(len64(text.len()))));
+    memory.holds_report(AddrRange::of(at, len64(text.len())));
     parsed(text)
 }
 

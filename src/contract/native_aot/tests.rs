@@ -108,11 +108,7 @@ impl Program {
     }
 
     fn image(&self) -> Image {
-        Image::bare(
-            ImageFormat::Elf,
-            AddrRange::new(self.base, self.base.plus(END)),
-            vec![AddrRange::new(self.base.plus(HEADER), self.base.plus(NAMES))],
-        )
+        Image::bare(ImageFormat::Elf, AddrRange::of(self.base, END), vec![AddrRange::new(self.base.plus(HEADER), self.base.plus(NAMES))])
     }
 
     fn flags(&self) -> u8 {

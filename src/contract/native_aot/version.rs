@@ -42,7 +42,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
                 matches!(rest.split_at_checked(2), Some((month, [b'.', revision @ ..])) if digits(month) && digits(revision))
             })?;
             let from = start.plus(len64(at));
-            Some(AddrRange::new(from, from.plus(len64(plain.len()).saturating_add(8))))
+            Some(AddrRange::of(from, len64(plain.len()).saturating_add(8)))
         })?;
         // Only these two ranges are recorded as read, because a trimmed dump does not need the rest of the searched memory.
         [place, file_version].into_iter().for_each(|range| memory.touch(range));

@@ -88,7 +88,7 @@ impl Opener<'_> {
                 let at = memchr::memmem::find(bytes, MARK)?;
                 let rest = bytes.get(at..)?.get(MARK.len()..)?;
                 let found = start.plus(u64::try_from(at).ok()?);
-                self.memory.touch(AddrRange::new(found, found.plus(64)));
+                self.memory.touch(AddrRange::of(found, 64));
                 let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
                 let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
                 match numbers.as_slice() {

@@ -67,7 +67,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         let last = regions.partition_point(|r| r.range.start <= range.start).checked_sub(1).and_then(|i| regions.get(i));
         let region = last.filter(|r| r.range.contains(range.start));
         let flags = region.map_or(4, |r| flags_of(r));
-        program_header(&mut out, shape, PT_LOAD, flags, range.offset, AddrRange::new(range.start, range.start.plus(range.len)), range.len)?;
+        program_header(&mut out, shape, PT_LOAD, flags, range.offset, range.range(), range.len)?;
     }
     if extended {
         // Offset of `sh_info`, which follows name, type, flags, address, offset, size and link.

@@ -270,7 +270,7 @@ impl<'k> Reader<'k> {
         // The last word of the size is the header of the next object.
         let own = rounded.saturating_sub(pointer);
         let room = area.end().since(start).unwrap_or(0);
-        (own <= room || memory.captured(crate::base::AddrRange::new(start, start.plus(own))) == own).then_some(Seeming {
+        (own <= room || memory.captured(crate::base::AddrRange::of(start, own)) == own).then_some(Seeming {
             end: start.plus(rounded),
             size,
             is_free,

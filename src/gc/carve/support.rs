@@ -335,7 +335,7 @@ impl<'a, 'm> Support<'a, 'm> {
                             let to = Addr(value);
                             let within = lowest <= to && to < highest;
                             if within && (areas.is_start(to) || areas.is_likely(to) && !on_stack(&to)) {
-                                memory.touch(AddrRange::new(at, at.plus(memory.ptr_bytes())));
+                                memory.touch(AddrRange::of(at, memory.ptr_bytes()));
                                 found.push(to);
                             }
                         });

@@ -74,7 +74,7 @@ impl<'g> Search<'g> {
 
     /// Marks the bytes of a structure that was found as read.
     pub(super) fn keep(&self, at: Addr, len: u64) {
-        self.gc.memory.touch(AddrRange::new(at, at.plus(len)));
+        self.gc.memory.touch(AddrRange::of(at, len));
     }
 
     /// The nonzero words of the GC's variables.
@@ -103,7 +103,7 @@ impl<'g> Search<'g> {
         };
         let size = self.heap_size()?;
         let heaps = || self.gc.facts.heaps.iter().filter_map(|h| Some((h.index, h.address?)));
-        let places = self.gc.memory.set_words(AddrRange::new(heap, heap.plus(size))).filter(inside);
+        let places = self.gc.memory.set_words(AddrRange::of(heap, size)).filter(inside);
         let offsets = places.filter_map(|(at, _)| at.minus(static_data)?.since(heap));
         let offset = only(offsets.filter(|offset| heaps().all(|(_, h)| table(h.plus(*offset)).is_some())))?;
         heaps()

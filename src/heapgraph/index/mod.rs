@@ -31,7 +31,7 @@ use super::graph::{HeapGraph, References};
 use super::type_sums::{Sums, TypeSums};
 use crate::base::{Answer, Index as _, IndexVec, Packed};
 use crate::dump::DumpFile;
-use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, TypeIndex, Walker};
+use crate::gc::{ObjectId, ObjectStarts, ObjectType, SegmentIndex, SegmentObjects, Starts, TypeIndex, Walker};
 use crate::graph::{Csr, Dominators};
 use crate::model::Stacks;
 
@@ -171,7 +171,7 @@ impl HeapIndex {
         let (words, counted, listed) = (self.sections.array("words")?, self.sections.array("counted")?, self.sections.array("listed")?);
         let damaged = || IndexError::Damaged("its object starts do not fit".into());
         let (mut next_word, mut next_block, mut next_listed) = (0usize, 0usize, 0usize);
-        let mut parts: IndexVec<SegmentIndex, Part> = IndexVec::new();
+        let mut parts: IndexVec<SegmentIndex, SegmentObjects> = IndexVec::new();
         let mut objects = 0u32;
         for segment in &self.kept.segments {
             if segment.first != objects {
@@ -202,7 +202,7 @@ impl HeapIndex {
                     Starts::List(list)
                 }
             };
-            parts.push(Part { start: segment.start.0, end: segment.end, first: segment.first, count: segment.count, starts });
+            parts.push(SegmentObjects { start: segment.start.0, end: segment.end, first: segment.first, count: segment.count, starts });
         }
         if (next_word, next_block, next_listed) != (words.len(), counted.len(), listed.len()) {
             return Err(damaged());

@@ -9,7 +9,7 @@ use super::kept::{Identity, Kept, KeptNotes, KeptSegment, KeptType, held, links}
 use crate::base::rank::Counted;
 use crate::base::{Addr, Answer, Index, IndexVec, len64};
 use crate::dump::DumpFile;
-use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex, Walker};
+use crate::gc::{ObjectId, ObjectStarts, ObjectType, SegmentObjects, Starts, TypeIndex, Walker};
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
@@ -98,7 +98,7 @@ pub(crate) fn write(contents: &Contents<'_>, file: &File) -> io::Result<u64> {
     write_sections(&kept, &types, (starts, graph, tree), file)
 }
 
-fn kept_segment(segment: &SegmentModel, part: &Part) -> KeptSegment {
+fn kept_segment(segment: &SegmentModel, part: &SegmentObjects) -> KeptSegment {
     let words = if let Starts::Bits { words, .. } = &part.starts { Some(len64(words.len())) } else { None };
     KeptSegment { end: part.end, first: part.first, count: part.count, words, ..KeptSegment::of(segment) }
 }

@@ -9,7 +9,7 @@ fn library() -> Option<(PathBuf, Memory, Image, Module)> {
     let bytes = Arc::new(Bytes::map_path(&path).unwrap());
     let base = Addr(0x7f00_0000_0000);
     let mut memory = Memory::empty(Shape::LE64);
-    memory.fill_gaps(AddrRange::new(base, base.plus(4096)), &bytes, 0);
+    memory.fill_gaps(AddrRange::of(base, 4096), &bytes, 0);
     let image = Image::at(&memory, base)?;
     let module = Module { path: path.display().to_string(), base, size: image.range.len(), timestamp: None, version: None, build_id: None };
     image.build_id.is_some().then_some((path, memory, image, module))
@@ -130,7 +130,7 @@ fn the_end_of_a_page_is_zero_if_the_loader_zeroed_it_and_nothing_wrote_to_it() {
     let memory_with = |copied: u64, data: DataPages| {
         let file = small(copied);
         let mut memory = Memory::empty(Shape::LE64);
-        memory.fill_gaps(AddrRange::new(base, base.plus(0x800)), &file, 0);
+        memory.fill_gaps(AddrRange::of(base, 0x800), &file, 0);
         let image = Image::at(&memory, base).unwrap();
         fill_elf(&mut memory, &module, Some(&image), &file, data).unwrap();
         memory

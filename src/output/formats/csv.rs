@@ -6,7 +6,8 @@ use super::{Out, Writer};
 use crate::output::Cell;
 use crate::output::layout::Layout;
 use crate::output::report::Section;
-use crate::output::table::{Heading, Readers, Row};
+use crate::output::columns::{Readers, Row};
+use crate::output::table::Heading;
 
 pub(super) struct Csv;
 

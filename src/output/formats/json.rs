@@ -4,7 +4,8 @@ use std::io;
 
 use super::{Out, Whole, Writer};
 use crate::output::layout::Layout;
-use crate::output::table::{Heading, Row};
+use crate::output::columns::Row;
+use crate::output::table::Heading;
 
 pub(super) struct Json;
 

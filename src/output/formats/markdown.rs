@@ -6,7 +6,8 @@ use super::{Out, Whole, Writer};
 use crate::output::layout::{Layout, title};
 use crate::output::report::Section;
 use crate::output::sanitize;
-use crate::output::table::{Align, Heading, Readers, Row};
+use crate::output::columns::{Align, Readers, Row};
+use crate::output::table::Heading;
 
 pub(super) struct Markdown;
 

@@ -1,13 +1,16 @@
 //! The output formats: each has a file, and a line in this file.
 
+mod lines;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::checks::Check;
+use super::columns::Row;
 use super::layout::Layout;
 use super::report::{Graph, Section};
 use super::seen::Seen;
-use super::table::{Heading, Row, Table};
+use super::table::{Heading, Table};
 use super::{Screen, Target};
 use crate::base::Notes;
 use crate::model::Head;

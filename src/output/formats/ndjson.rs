@@ -9,7 +9,8 @@ use crate::base::Note;
 use crate::model::Head;
 use crate::output::report::Section;
 use crate::output::layout::Layout;
-use crate::output::table::{Heading, Row};
+use crate::output::columns::Row;
+use crate::output::table::Heading;
 
 pub(super) struct Ndjson;
 

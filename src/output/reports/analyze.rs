@@ -1,3 +1,5 @@
+//! The answer of `analyze`: findings with their values, and the numbers that change from dump to dump.
+
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
@@ -8,8 +10,9 @@ use crate::analysis::{
 use crate::base::{Notes, len64};
 use crate::output::advice;
 use crate::output::checks::{Check, Outcome};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {

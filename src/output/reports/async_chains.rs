@@ -1,3 +1,5 @@
+//! The answer of `async`: chains of asynchronous methods, the merged tree, and tasks by status.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -6,8 +8,9 @@ use super::folds::{self, Indent, Part};
 use crate::analysis::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::base::{Addr, Name};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Cluster, Graph, Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// Maximum width of the tree's indent.

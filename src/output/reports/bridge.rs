@@ -1,8 +1,11 @@
+//! The answer of `bridge`: components, their objects, and their cross references.
+
 use super::number;
 use super::retained::root_coverage;
 use crate::analysis::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Cluster, Graph, Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// A component, one of its objects, and one of the object's handles.

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::analysis::{ObjectsByType, TypeBytes};
 use crate::model::Sum;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::Sections;
-use crate::output::table::{Columns, columns};
 use crate::output::{bytes, plural};
 
 pub(super) fn objects(n: u64, b: u64) -> String {

@@ -1,8 +1,11 @@
+//! The answer of `contracts`: contracts, types, fields and globals.
+
 use super::name_of;
 use crate::analysis::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
+use crate::output::columns::{Columns, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn value(g: &GlobalModel) -> String {
     if let Some(a) = g.address {

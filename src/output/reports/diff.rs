@@ -1,11 +1,14 @@
+//! The answer of `diff`: groups that changed, what holds the growth, and the results of the rules.
+
 use super::number;
 use crate::analysis::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule};
 use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 /// Columns of the groups. For two dumps all numbers are shown. For more dumps, only the bytes in each dump and their trend are shown.
 fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {

@@ -1,6 +1,9 @@
+//! The answer of `env`: arguments, environment variables, and properties of the runtime.
+
 use crate::analysis::{EnvReport, VariableModel};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn variable_columns<'r>() -> Columns<'r, VariableModel> {
     columns![VariableModel, text(name, 30).keep(9), text(value, 80).keep(8)]

@@ -1,9 +1,12 @@
+//! The answer of `exceptions`: exceptions with their messages and traces, or their numbers by type.
+
 use super::number;
 use crate::analysis::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::base::{Name, len64};
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// Maximum number of frames printed for each exception; runaway recursion has more.

@@ -1,6 +1,9 @@
+//! The answer of `export`: the written file, or the files of the tables.
+
 use crate::model::{ExportReport, Sum, TableFile};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count, plural};
 
 fn file_columns<'r>() -> Columns<'r, ExportReport> {

@@ -1,9 +1,12 @@
+//! The answer of `finalizers`: the queues of each heap, objects by type, and objects.
+
 use crate::analysis::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport};
 use crate::base::total;
 use crate::model::Generation;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 fn heap_columns<'r>() -> Columns<'r, FinalizerHeap> {

@@ -1,6 +1,9 @@
+//! The answer of `fleet`: the dumps, and how many were written.
+
 use crate::model::{FleetDump, FleetReport};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 fn dump_columns<'r>() -> Columns<'r, FleetDump> {

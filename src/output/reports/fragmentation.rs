@@ -1,8 +1,11 @@
+//! The answer of `fragmentation`: free space by generation and size, the largest blocks, and pinned objects.
+
 use super::stat::covered;
 use crate::analysis::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel};
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, bytes_exactly, plural};
 
 fn free_columns<'r>() -> Columns<'r, FreeSpaceModel> {

@@ -1,10 +1,13 @@
+//! The answer of `handles`: handles, their numbers by type, groups, and the memory of the tables.
+
 use crate::analysis::{HandleBy, HandleGroup, HandleStat, HandlesReport};
 use crate::base::in_units;
 use crate::model::{HandleBlocks, HandleMemory, HandleModel};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 /// Columns of handles. Tables omit the columns that would be empty.
 fn handle_columns<'r>(with_secondary_type: bool, with_use: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {

@@ -1,11 +1,14 @@
+//! The answer of `heap`: generations, budgets and recorded collections, allocation contexts, and the map.
+
 use serde::Serialize;
 
 use super::collections::{counts_line, last_line};
 use crate::analysis::{GenerationModel, HeapMapModel, HeapMapRow, HeapModel, HeapReport, MapBytes, MapCell, MapRows};
 use crate::base::{Addr, len64, total};
 use crate::model::{AllocContextModel, ContextOwner, GenerationBudget, HeapDetail, NamedCount, RecordedCollection};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{Cell, bytes, count, plural};
 
 /// One generation of one heap.

@@ -1,6 +1,9 @@
+//! The answer of `index`: the file and its size.
+
 use crate::model::IndexReport;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, plural};
 
 fn file_columns<'r>() -> Columns<'r, IndexReport> {

@@ -1,10 +1,13 @@
+//! The answer of `info`: facts about process, dump, runtime and GC, and the commands to run next.
+
 use super::collections::{counts_line, last_line, recorded_line};
 use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcModel, InfoReport};
 use crate::clr::values::utc;
 use crate::model::{CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcPhase, LayoutSource, NamedCount, RuntimeKind, StandaloneGc};
 use crate::output::advice;
+use crate::output::columns::columns;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count, plural};
 
 /// Formats the crash: `System.ApplicationException: out of luck, in Lab.Program.Crash(), thread 27678`.

@@ -1,11 +1,14 @@
+//! The answer of `inspect`: one table for each inspection.
+
 use serde::Serialize;
 
 use crate::analysis::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count};
 
 /// A row with its inspection.

@@ -1,10 +1,13 @@
+//! The answer of `locks`: locks, the waits of the threads, and deadlocks.
+
 use super::folds::{self, Part};
 use crate::analysis::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::base::{Name, file_name};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 fn id(managed: Option<u32>) -> String {
     managed.map_or_else(|| "?".into(), |id| id.to_string())

@@ -1,10 +1,13 @@
+//! The answer of `memory`: memory by kind, the heaps of the C library, and the ranges.
+
 use serde::Serialize;
 
 use crate::analysis::{MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
 use crate::model::MallocBlockSize;
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{Cell, bytes};
 
 /// The source of the data.

@@ -1,7 +1,10 @@
+//! The answer of `modules`: modules, needed files, identities, and downloads.
+
 use crate::analysis::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, plural};
 
 /// Formats the uses of a needed file, and whether it was not found: `names: NOT FOUND`.

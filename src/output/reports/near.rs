@@ -1,6 +1,9 @@
+//! The answer of `near`: the objects around an address.
+
 use crate::analysis::{NearReport, NearRow};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn near_columns<'r>() -> Columns<'r, NearRow> {
     columns![

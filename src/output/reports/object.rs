@@ -1,3 +1,5 @@
+//! The answer of `object`: facts about the object, its fields or elements, and what waits for a task.
+
 use std::borrow::Cow;
 
 use serde::Serialize;
@@ -8,8 +10,9 @@ use crate::base::{Addr, Name};
 use crate::model::{
     ContainerKind, ContainerModel, DelegateModel, DelegatePart, FieldValue, HeaderModel, HeaderState, ItemModel, ValueKind,
 };
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// Maximum number of awaited objects, and of waiters, to print for a task.

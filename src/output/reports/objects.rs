@@ -1,9 +1,12 @@
+//! The answer of `objects`: columns of the list and its last lines.
+
 use std::fmt::Write;
 
 use crate::analysis::{ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::model::FieldValue;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{List, count, plural};
 
 /// Formats the references of an object, separated by spaces: `_next=0x7f0012ab`.

@@ -1,6 +1,9 @@
+//! The answer of `oom`: the last failure of each heap.
+
 use crate::model::{OomModel, OomReport};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn oom_columns<'r>() -> Columns<'r, OomModel> {
     columns![

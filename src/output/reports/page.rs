@@ -1,10 +1,13 @@
+//! The answer of `report`: the chapters of the HTML page, made of the sections of the other reports.
+
 use super::analyze::reason;
 use super::exceptions::trace;
 use super::retained::path_lines;
 use crate::analysis::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
 use crate::base::{len64, share, total};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Chapter, Picture, Report, Sections, Tile};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{Cell, bytes, plural};
 
 const PROCESS: Chapter = Chapter { id: "process", title: "Process" };

@@ -1,10 +1,13 @@
+//! The answer of `pool`: worker threads, queues with their work items, and what blocks the threads.
+
 use serde::Serialize;
 
 use crate::analysis::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::base::verb;
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// A work item with its queue.

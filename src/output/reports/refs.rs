@@ -1,9 +1,12 @@
+//! The answer of `refs`: references of an object in both directions, or by type and field.
+
 use super::retained::{root_coverage, root_line};
 use crate::analysis::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::base::in_units;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, plural};
 
 /// A row and its direction.

@@ -1,9 +1,12 @@
+//! The answer of `requests`: incoming and outgoing requests, connection pools, and sockets.
+
 use crate::analysis::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::base::{Name, is_of_framework};
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 /// All columns, for CSV.
 fn all_columns<'r>() -> Columns<'r, RequestModel> {

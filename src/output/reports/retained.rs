@@ -1,3 +1,5 @@
+//! The answer of `retained`: objects, types, groups, one object, the dominator tree, or suspects.
+
 use super::folds::{self, Indent, Part};
 use super::number;
 use crate::analysis::{
@@ -7,8 +9,9 @@ use crate::analysis::{
 use crate::base::{be, len64, total};
 use crate::model::{CoverageKind, RootCoverageModel, RootModel};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Fill, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Fill, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count, plural};
 
 fn object_columns<'r>() -> Columns<'r, RetainedObject> {

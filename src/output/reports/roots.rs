@@ -1,10 +1,13 @@
+//! The answer of `roots`: roots, and their numbers by kind and by type.
+
 use super::number;
 use crate::analysis::{RootType, RootsReport};
 use crate::model::{RootCoverageModel, RootModel};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 /// Whether a label only repeats the kind of the root: `strong handle` for a `strong-handle`.
 fn is_kind(root: &RootModel, label: &str) -> bool {

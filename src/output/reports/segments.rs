@@ -1,9 +1,12 @@
+//! The answer of `segments`: segments with their parts, walks, and other GC memory.
+
 use crate::analysis::SegmentsReport;
 use crate::model::{RegionModel, SegmentModel, WalkModel};
 use crate::output::Paging;
 use crate::output::bytes;
+use crate::output::columns::{Columns, Fill, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Fill, Table, columns};
+use crate::output::table::Table;
 
 fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
     columns![

@@ -1,3 +1,5 @@
+//! The answer of `simulate`: sizes of the generations before and after the collection.
+
 use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};
@@ -5,8 +7,9 @@ use super::retained::root_coverage;
 use crate::analysis::{CollectGeneration, CollectReport};
 use crate::model::Sum;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
     columns![

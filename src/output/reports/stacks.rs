@@ -1,3 +1,5 @@
+//! The answer of `stacks`: frames of each thread, or the merged tree.
+
 use serde::Serialize;
 
 use super::exceptions::trace;
@@ -9,9 +11,10 @@ use crate::base::{Name, file_name, len64};
 use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
 use crate::output::Paging;
 use crate::output::advice;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 /// Maximum number of frames printed for each thread; runaway recursion has more.
 const MAX_FRAMES: usize = 200;

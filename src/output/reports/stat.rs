@@ -1,9 +1,12 @@
+//! The answer of `stat`: types, or groups by another key.
+
 use crate::analysis::{GroupStat, StatBy, StatReport, TypeStat};
 use crate::base::len64;
 use crate::model::CoverageModel;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, bytes_exactly, count, plural};
 
 /// Minimum width of type names; the method table is dropped if there is less room.

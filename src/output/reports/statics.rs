@@ -1,7 +1,10 @@
+//! The answer of `statics`: static fields with their values.
+
 use crate::model::{StaticModel, StaticsReport};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 /// Columns of static fields.

@@ -1,8 +1,11 @@
+//! The answer of `strings`: duplicate or selected strings.
+
 use super::stat::covered;
 use crate::analysis::{StringModel, StringsReport};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes_exactly, count, plural};
 
 fn string_columns<'r>() -> Columns<'r, StringModel> {

@@ -1,11 +1,14 @@
+//! The answer of `threads`: managed threads, and what they wait for.
+
 use super::exceptions::trace;
 use super::number;
 use crate::analysis::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
 use crate::base::{Name, in_units};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 fn marks(t: &ThreadModel) -> String {
     let flags = [(t.crashed, "CRASHED"), (t.finalizer, "finalizer")];

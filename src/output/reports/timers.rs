@@ -1,8 +1,11 @@
+//! The answer of `timers`: timers, registered waits, and callbacks of cancellation.
+
 use crate::analysis::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 fn timer_columns<'r>() -> Columns<'r, TimerModel> {
     columns![

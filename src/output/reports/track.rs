@@ -1,8 +1,11 @@
+//! The answer of `track`: matched objects by type and generation, matches, and ranges.
+
 use crate::analysis::{CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 use crate::model::Sum;
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 use crate::output::{bytes, count, plural};
 
 fn type_columns<'r>() -> Columns<'r, TrackType> {

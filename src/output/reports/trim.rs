@@ -1,6 +1,9 @@
+//! The answer of `trim`: kept bytes by kind of memory, and redacted data.
+
 use crate::analysis::{TrimPart, TrimReport};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{Cell, bytes, plural};
 
 fn part_columns<'r>() -> Columns<'r, TrimPart> {

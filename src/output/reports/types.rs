@@ -1,12 +1,15 @@
+//! The answer of `type`: facts about a type, its fields, and its methods.
+
 use super::object::exact_type;
 use super::statics::static_columns;
 use crate::analysis::{LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::base::{Addr, len64};
 use crate::model::Generics;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn type_columns<'r>() -> Columns<'r, TypeBrief> {
     columns![TypeBrief, address(method_table).extra(), names(name, 60).keep(9), text(module, 30).extra(), word(token, 10).extra()]

@@ -1,3 +1,5 @@
+//! The answer of `unreachable`: garbage by type and class, or object by object.
+
 use serde::Serialize;
 
 use super::by_type::{objects, sum};
@@ -5,8 +7,9 @@ use super::retained::root_coverage;
 use crate::analysis::{GarbageObject, GarbageType, UnreachableReport};
 use crate::model::Sum;
 use crate::output::Paging;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn garbage_type_columns<'r>() -> Columns<'r, GarbageType> {
     columns![GarbageType, count(count), bytes(bytes), address(method_table).extra(), names(type_name, 60), word(class, 14)]

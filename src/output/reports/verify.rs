@@ -1,11 +1,14 @@
+//! The answer of `verify`: findings, and what was checked.
+
 use super::number;
 use super::stat::covered;
 use crate::analysis::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
 use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 use crate::output::{count, plural};
 
 fn finding_columns<'r>() -> Columns<'r, FindingModel> {

@@ -1,3 +1,5 @@
+//! The answer of `whatif`: objects that would survive or be freed by type, components, and weak handles.
+
 use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};
@@ -5,9 +7,10 @@ use super::retained::root_coverage;
 use crate::analysis::{TypeBytes, WhatifComponent, WhatifReport, WhatifWeak};
 use crate::model::Sum;
 use crate::output::Paging;
+use crate::output::columns::{Columns, Readers, columns};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::Table;
 
 fn weak_columns<'r>() -> Columns<'r, WhatifWeak> {
     columns![

@@ -1,6 +1,9 @@
+//! The answer of `where`: facts about an address.
+
 use crate::analysis::WhereReport;
+use crate::output::columns::{Columns, columns};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::Table;
 
 fn place_columns<'r>() -> Columns<'r, WhereReport> {
     columns![

@@ -83,7 +83,7 @@ impl<'h> Resolvers<'h> {
     /// The object of the handle in the native resolver to which the word at `pointer` points.
     fn by_handle(&self, memory: &Memory, pointer: Addr, desc: Addr) -> Option<Addr> {
         let native = memory.ptr(pointer).ok()?;
-        let range = AddrRange::new(native, native.plus(SEARCHED.saturating_mul(memory.ptr_bytes())));
+        let range = AddrRange::of(native, SEARCHED.saturating_mul(memory.ptr_bytes()));
         let words = memory.words(range).map(|(_, word)| Addr(memory.shape().number(word)));
         let after = words.skip_while(|word| *word != desc).skip(1);
         after.filter_map(|handle| memory.ptr(handle).ok()).find(|object| self.is_resolver(*object))

@@ -210,7 +210,7 @@ impl<'h> Scans<'h> {
         if range.len() > limits.stack_bytes {
             let what = format!("only {} of the stack of the thread at {} are scanned", in_units(limits.stack_bytes), thread.address);
             notes.add(NoteKind::LimitHit, range.start, what);
-            range = AddrRange::new(range.start, range.start.plus(limits.stack_bytes));
+            range = AddrRange::of(range.start, limits.stack_bytes);
             cut = true;
         }
         memory.scan(range);

@@ -25,7 +25,7 @@ use crate::stack::StackError;
 use crate::stack::frames::ProtectedFrame;
 use crate::stack::gc_info::{FrameSlot, Location};
 use crate::stack::walk::{Asked, StackWalker};
-use crate::stack::walked::{Frame, Gap, Lack, Walk};
+use crate::stack::walked::{Frame, Gap, GapReason, Walk};
 
 /// Why references that native code protects may be missing.
 const UNDESCRIBED: &str = "the descriptor does not describe the references that native code of the runtime protects";
@@ -297,7 +297,7 @@ impl Reader<'_> {
     fn scan_gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         let runtime = self.heap.runtime();
         let module = runtime.module_of_gap(gap, self.namer);
-        if matches!(gap.lack, Lack::Claimed(_)) {
+        if matches!(gap.lack, GapReason::Claimed(_)) {
             // The references there are roots of the other thread.
             self.scans.lacks.claimed.bump();
             return;
@@ -322,7 +322,7 @@ impl Reader<'_> {
             return;
         }
         for place in gap.registers.iter().filter_map(|(_, saved)| saved.place) {
-            let slot = AddrRange::new(place, place.plus(8));
+            let slot = AddrRange::of(place, 8);
             self.heap.memory().need(slot);
             self.scans.words((thread, slot), self.index, roots);
         }

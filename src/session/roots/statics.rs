@@ -295,7 +295,7 @@ fn in_box(reader: &StaticsReader<'_>, budget: &Budget, at: Addr, most: usize, ou
         out.len() < most
     });
     // The size of an object includes the word before it.
-    let range = AddrRange::new(object, object.plus(size.checked_sub(memory.ptr_bytes())?));
+    let range = AddrRange::of(object, size.checked_sub(memory.ptr_bytes())?);
     let captured = memory.stretches(range).map(|(_, bytes)| len64(bytes.len())).fold(0, u64::saturating_add);
     Some(if captured >= range.len() { Held::All } else { Held::Absent })
 }

@@ -177,7 +177,7 @@ impl Reader<'_> {
 
     /// Adds the native frames from `registers` on to `out`. Returns the reason why the frames end.
     fn unwind(&self, mut registers: Registers, out: &mut Vec<NativeFrameModel>) -> String {
-        let listed = self.file.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+        let listed = self.file.modules.iter().map(|m| m.range());
         let mut listed: Vec<AddrRange> = listed.chain(self.file.kernel_library()).collect();
         listed.sort_unstable();
         let images = NativeImages::new(&listed);

@@ -16,7 +16,7 @@ use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{DumpFacts, OsThread, ThreadStacks};
 use crate::stack::walk::{Asked, Start};
-use crate::stack::walked::{Gap, Lack, Walk};
+use crate::stack::walked::{Gap, GapReason, Walk};
 use crate::stack::{RegisterNames, Registers, Saved, StackError};
 use kept::Way;
 
@@ -86,7 +86,7 @@ impl Runtime {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let walk = || {
                 Arc::new(match plan.way(*index) {
-                    Way::Claimed(by) => Walk::unknown(Lack::Claimed(by)),
+                    Way::Claimed(by) => Walk::unknown(GapReason::Claimed(by)),
                     Way::Walk { stack, own, bytes } => {
                         let part = plan.budget().part(bytes, asked.registers);
                         let registers = native.and_then(|n| self.registers(n));
@@ -140,7 +140,7 @@ impl Runtime {
         let native = || {
             let Some(StackError::Read(e)) = gap.lack.error() else { return None };
             let modules = &self.file().modules;
-            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(e.address))?;
+            let at = modules.iter().find(|m| m.range().contains(e.address))?;
             Some(at.file_name().to_string())
         };
         tried(|| managed().or_else(native))
@@ -173,7 +173,7 @@ impl Runtime {
                 let what = format!("only {} of the stack of the thread at {} are scanned", in_units(most), thread.address);
                 notes.add(NoteKind::LimitHit, range.start, what);
             }
-            let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
+            let range = AddrRange::of(range.start, range.len().min(most));
             let Some(rest) = left.checked_sub(self.memory().captured(range)) else {
                 notes.add(
                     NoteKind::Invalid,
@@ -223,7 +223,7 @@ fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
         );
         notes.add(NoteKind::LimitHit, first.thread.address, text);
     }
-    let claims = |stack: &&ThreadStack<'_>| stack.walk.gaps.iter().any(|gap| matches!(gap.lack, Lack::Claimed(_)));
+    let claims = |stack: &&ThreadStack<'_>| stack.walk.gaps.iter().any(|gap| matches!(gap.lack, GapReason::Claimed(_)));
     let claimed: Vec<&ThreadStack<'_>> = walked.iter().filter(claims).collect();
     if let Some(first) = claimed.first() {
         let text = format!(

@@ -14,7 +14,7 @@ use crate::clr::thunks::Thunks;
 use crate::clr::values::{Place, ValueLimits, Values};
 use crate::model::{ArgumentModel, FieldValue};
 use crate::session::{Namer, Runtime};
-use crate::stack::debug_info::{Held, Slot, Told};
+use crate::stack::debug_info::{Slot, VariableLocation, VariableState};
 use crate::stack::frames::Left;
 use crate::stack::walked::{ManagedFrame, Part, Walk};
 use crate::stack::{RegisterNames, Saved, StackError};
@@ -285,7 +285,7 @@ impl<'r> ArgumentReader<'r> {
         &self,
         (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
         parameter: &Variable,
-        held: Held,
+        held: VariableLocation,
         arch: Arch,
     ) -> Result<VariableAt, NoValue> {
         let typed = &parameter.typed;
@@ -304,7 +304,7 @@ impl<'r> ArgumentReader<'r> {
         };
         let slot = |slot: Slot| {
             // A funclet has its own stack pointer, so offsets from the method's stack pointer are invalid there.
-            let is_sp = Held::Register(slot.base).text(arch).is_some_and(|name| name.ends_with("sp"));
+            let is_sp = VariableLocation::Register(slot.base).text(arch).is_some_and(|name| name.ends_with("sp"));
             if is_sp && frame.part != Part::Body {
                 return Err(NoValue::Parts);
             }
@@ -312,7 +312,7 @@ impl<'r> ArgumentReader<'r> {
             base.checked_add_signed(i64::from(slot.offset)).map(Addr).ok_or(NoValue::Parts)
         };
         match held {
-            Held::Register(number) => {
+            VariableLocation::Register(number) => {
                 let (value, saved_at) = register(number)?;
                 match (element, saved_at) {
                     (CorElementType::ValueType, Some(at)) => Ok(in_memory(at)),
@@ -320,17 +320,17 @@ impl<'r> ArgumentReader<'r> {
                     _ => Ok(VariableAt::Register(place(Addr::NULL), value, saved_at)),
                 }
             }
-            Held::Stack(s) => slot(s).map(in_memory),
+            VariableLocation::Stack(s) => slot(s).map(in_memory),
             // If the register or slot contains the address of the variable, the variable is a structure that is passed by reference to a copy. Other
             // types have no copy.
-            Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(NoValue::Parts),
-            Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
-            Held::AtStack(s) => {
+            VariableLocation::AtRegister(_) | VariableLocation::AtStack(_) if element != CorElementType::ValueType => Err(NoValue::Parts),
+            VariableLocation::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
+            VariableLocation::AtStack(s) => {
                 let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| NoValue::NotInDump)?;
                 Ok(in_memory(address))
             }
-            Held::Float(_) => Err(NoValue::Float),
-            Held::Two(..) | Held::Elsewhere => Err(NoValue::Parts),
+            VariableLocation::Float(_) => Err(NoValue::Float),
+            VariableLocation::Two(..) | VariableLocation::Elsewhere => Err(NoValue::Parts),
         }
     }
 }
@@ -340,13 +340,13 @@ fn offset(frame: &ManagedFrame) -> Option<u32> {
     u32::try_from(frame.code.offset(frame.instruction())).ok()
 }
 
-fn held(info: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held, NoValue> {
+fn held(info: &MethodVariables, number: u32, offset: Option<u32>) -> Result<VariableLocation, NoValue> {
     let (Some(variables), Some(offset)) = (&info.variables, offset) else { return Err(NoValue::NoDebugInfo) };
     match variables.at(number, offset) {
-        Told::Held(held) => Ok(held),
-        Told::Dead => Err(NoValue::Dead),
-        Told::Nothing => Err(NoValue::Nothing),
-        Told::Ambiguous => Err(NoValue::Ambiguous),
+        VariableState::At(held) => Ok(held),
+        VariableState::Dead => Err(NoValue::Dead),
+        VariableState::Nothing => Err(NoValue::Nothing),
+        VariableState::Ambiguous => Err(NoValue::Ambiguous),
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) use piece::{Code, CodeOrigin};
 pub(super) use ready_to_run::section as ready_to_run_section;
 
 use super::gc_info::GcInfo;
-use super::{CodeBytes, Known, StackError};
+use super::{CodeBytes, CostedCache, StackError};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -34,7 +34,7 @@ pub(crate) struct CodeMap {
     sections: Sections,
     jitted: Jitted,
     ready_to_run: ReadyToRun,
-    known: Known<Found>,
+    known: CostedCache<Found>,
 }
 
 const fn too_many_reads(ip: Addr) -> StackError {
@@ -60,7 +60,7 @@ impl CodeMap {
             sections: Sections::bind(d, bytes.memory().dump_bytes())?,
             jitted: Jitted::bind(d, form)?,
             ready_to_run: ReadyToRun::bind(d)?,
-            known: Known::new(bytes.memory().dump_bytes()),
+            known: CostedCache::new(bytes.memory().dump_bytes()),
         })
     }
 

@@ -1,6 +1,6 @@
 //! ReadyToRun code: the image's function table, and the runtime's map from entry points to methods.
 
-use super::super::{CodeBytes, FunctionEntry, StackError, end_of, gc_info_after};
+use super::super::{CodeBytes, StackError, end_of, gc_info_after};
 use super::jitted::Functions;
 use super::piece::{Code, CodeOrigin};
 use crate::base::missed::tried;
@@ -148,7 +148,7 @@ impl ReadyToRun {
             let rva = fields.get(bytes, directory, Directory::VirtualAddress)?;
             let size = fields.get(bytes, directory, Directory::Size)?;
             let start = base.plus(u64::from(rva));
-            Some(AddrRange::new(start, start.plus(u64::from(size))).contains(ip))
+            Some(AddrRange::of(start, u64::from(size)).contains(ip))
         };
         tried(within).unwrap_or(false)
     }

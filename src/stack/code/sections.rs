@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::super::{CodeBytes, Known, StackError};
+use super::super::{CodeBytes, CostedCache, StackError};
 use crate::base::hash::Set;
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, AddrRange, len64};
@@ -96,7 +96,7 @@ pub(super) struct Sections {
     /// Whether the map has any entry, once determined.
     filled: OnceLock<bool>,
     /// Lists by address of the first fragment. They are cached, because many code addresses share a list.
-    lists: Known<Arc<List>>,
+    lists: CostedCache<Arc<List>>,
 }
 
 impl Sections {
@@ -108,7 +108,7 @@ impl Sections {
             // This is the address of the map itself, not of a variable that points to it.
             top: top.place(d.pointer("ExecutionManagerCodeRangeMapAddress")?),
             filled: OnceLock::new(),
-            lists: Known::new(dump_bytes),
+            lists: CostedCache::new(dump_bytes),
         })
     }
 

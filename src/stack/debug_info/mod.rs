@@ -11,7 +11,7 @@ mod variables;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use suspensions::Captured;
-pub(crate) use variables::{Held, Slot, Told, Variables};
+pub(crate) use variables::{Slot, VariableLocation, VariableState, Variables};
 
 use std::borrow::Cow;
 

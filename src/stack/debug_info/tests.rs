@@ -53,7 +53,7 @@ fn il(version: Version, bytes: &[u8], offset: u32) -> Result<Option<u32>, StackE
 }
 
 /// The location of variable 1 at the method's start.
-fn place(version: Version, bytes: &[u8]) -> Result<Option<Told>, StackError> {
+fn place(version: Version, bytes: &[u8]) -> Result<Option<VariableState>, StackError> {
     Ok(reader(version).variables(&memory(bytes, 16), &code(JITTED))?.map(|v| v.at(1, 0)))
 }
 
@@ -110,7 +110,7 @@ fn bounds_are_found_in_every_version() {
 #[test]
 fn variables_are_found_in_every_version() {
     let size = |b: &[u8]| b.len() as u32;
-    let told = |register| Ok(Some(Told::Held(Held::Register(register))));
+    let told = |register| Ok(Some(VariableState::At(VariableLocation::Register(register))));
     let (old, vars) = (in_nibbles(7), variables(3));
     let net8 = [vec![0], nibbles(&[size(&old), size(&vars)]), old, vars.clone()].concat();
     assert_eq!((place(Version::Nibbles, &net8), il(Version::Nibbles, &net8, 8)), (told(3), Ok(Some(7))));

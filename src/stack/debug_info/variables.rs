@@ -34,7 +34,7 @@ pub(crate) struct Slot {
 
 /// The location of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum VariableLocation {
     /// In a register.
     Register(u8),
     /// In memory at the address in a register.
@@ -60,7 +60,7 @@ struct Variable {
     end: u32,
     /// Number of the variable in IL, arguments before locals; `None` for hidden arguments.
     number: Option<u32>,
-    held: Held,
+    held: VariableLocation,
 }
 
 /// The variables of a method.
@@ -72,9 +72,9 @@ pub(crate) struct Variables {
 
 /// The location of a variable at an instruction according to debug info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum VariableState {
     /// The variable has this location.
-    Held(Held),
+    At(VariableLocation),
     /// The variable has locations only at other instructions of the method.
     Dead,
     /// The variable does not have a location anywhere in the method.
@@ -128,14 +128,14 @@ impl Variables {
     }
 
     /// The location of variable `number` at the instruction at `offset` in the method's code.
-    pub(crate) fn at(&self, number: u32, offset: u32) -> Told {
-        let mut found = Told::Nothing;
+    pub(crate) fn at(&self, number: u32, offset: u32) -> VariableState {
+        let mut found = VariableState::Nothing;
         for variable in self.entries(number) {
             let lives = variable.start <= offset && offset < variable.end;
             found = match (lives, found) {
-                (true, Told::Held(before)) if before != variable.held => return Told::Ambiguous,
-                (true, _) => Told::Held(variable.held),
-                (false, Told::Nothing) => Told::Dead,
+                (true, VariableState::At(before)) if before != variable.held => return VariableState::Ambiguous,
+                (true, _) => VariableState::At(variable.held),
+                (false, VariableState::Nothing) => VariableState::Dead,
                 (false, before) => before,
             };
         }
@@ -143,34 +143,34 @@ impl Variables {
     }
 }
 
-fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
+fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<VariableLocation> {
     // Numbers of more than 8 bits are not registers: `u8::MAX` replaces them.
     let mut register = || Some(u8::try_from(nibbles.u32()?).unwrap_or(u8::MAX));
     Some(match register()? {
-        0 => Held::Register(register()?),
-        1 => Held::AtRegister(register()?),
-        2 => Held::Float(register()?),
+        0 => VariableLocation::Register(register()?),
+        1 => VariableLocation::AtRegister(register()?),
+        2 => VariableLocation::Float(register()?),
         kind @ (3 | 4 | 8) => {
             let slot = Slot { base: register()?, offset: nibbles.i32()? };
             match kind {
-                3 => Held::Stack(slot),
-                4 => Held::AtStack(slot),
-                _ => Held::Elsewhere,
+                3 => VariableLocation::Stack(slot),
+                4 => VariableLocation::AtStack(slot),
+                _ => VariableLocation::Elsewhere,
             }
         }
-        5 => Held::Two(register()?, register()?),
+        5 => VariableLocation::Two(register()?, register()?),
         // 6 and 7 are a register and a stack slot, in either order; 9 is a slot of the floating-point stack, and 10 an offset in variable
         // arguments.
         kind @ (6 | 7 | 9 | 10) => {
             let numbers = if kind <= 7 { 3 } else { 1 };
             (0..numbers).try_for_each(|_| nibbles.u32().map(drop))?;
-            Held::Elsewhere
+            VariableLocation::Elsewhere
         }
         _ => return None,
     })
 }
 
-impl Held {
+impl VariableLocation {
     /// The location as in a disassembly: `rdi`, `[rbp-0x8]`; `None` if it has no such form.
     pub(crate) fn text(self, arch: Arch) -> Option<String> {
         let name = |number: u8| RegisterNames::of(arch).get(usize::from(number)).copied();
@@ -179,13 +179,13 @@ impl Held {
             Some(format!("[{}{sign}{:#x}]", name(s.base)?, s.offset.unsigned_abs()))
         };
         match self {
-            Held::Register(n) => name(n).map(ToString::to_string),
-            Held::AtRegister(n) => name(n).map(|n| format!("[{n}]")),
-            Held::Float(n) => Some(format!("{}{n}", if arch == Arch::X64 { "xmm" } else { "v" })),
-            Held::Stack(s) => slot(s),
-            Held::AtStack(s) => slot(s).map(|s| format!("[{s}]")),
-            Held::Two(low, high) => Some(format!("{}:{}", name(low)?, name(high)?)),
-            Held::Elsewhere => None,
+            VariableLocation::Register(n) => name(n).map(ToString::to_string),
+            VariableLocation::AtRegister(n) => name(n).map(|n| format!("[{n}]")),
+            VariableLocation::Float(n) => Some(format!("{}{n}", if arch == Arch::X64 { "xmm" } else { "v" })),
+            VariableLocation::Stack(s) => slot(s),
+            VariableLocation::AtStack(s) => slot(s).map(|s| format!("[{s}]")),
+            VariableLocation::Two(low, high) => Some(format!("{}:{}", name(low)?, name(high)?)),
+            VariableLocation::Elsewhere => None,
         }
     }
 }
@@ -224,15 +224,15 @@ mod tests {
         let variables = Variables::decode(&bytes, Order::RangeFirst).unwrap();
         assert_eq!([variables.count(), variables.count_of(1), variables.count_of(8)], [11, 2, 0]);
         let text = |number, offset| match variables.at(number, offset) {
-            Told::Held(held) => held.text(Arch::X64).unwrap_or_default(),
+            VariableState::At(held) => held.text(Arch::X64).unwrap_or_default(),
             other => format!("{other:?}"),
         };
         assert_eq!([text(0, 0), text(0, 99), text(0, 100)], ["[rbp-0x8]", "[rbp-0x8]", "Dead"]);
         assert_eq!([text(1, 9), text(1, 10)], ["rdi", "[rsp+0x20]"]);
         assert_eq!([text(2, 1), text(3, 1), text(4, 1), text(5, 1)], ["[rsi]", "[[rbp+0x10]]", "rdi:rsi", "xmm1"]);
         assert_eq!([text(6, 1), text(7, 39), text(7, 40), text(8, 1)], ["", "rbx", "Ambiguous", "Nothing"]);
-        assert_eq!(Held::Register(29).text(Arch::Arm64).as_deref(), Some("fp"));
-        assert_eq!(Held::Register(17).text(Arch::X64), None, "the stack pointer of the caller");
+        assert_eq!(VariableLocation::Register(29).text(Arch::Arm64).as_deref(), Some("fp"));
+        assert_eq!(VariableLocation::Register(17).text(Arch::X64), None, "the stack pointer of the caller");
         assert_eq!(Variables::decode(&bytes[..bytes.len() - 1], Order::RangeFirst), None);
         assert_eq!(Variables::decode(&nibbles(&[1, 0, 1, 4, 12, 0]), Order::RangeFirst), None, "no such kind");
         assert_eq!(Variables::decode(&nibbles(&[1 << 20, 0, 1, 4, 0, 0]), Order::RangeFirst), None, "too many for the bytes");
@@ -254,8 +254,8 @@ mod tests {
         let variables = Variables::decode(&nibbles(&numbers), Order::NumberFirst).unwrap();
         assert_eq!([variables.count(), variables.count_of(0), variables.count_of(1), variables.count_of(2)], [4, 1, 1, 0]);
         let held = |number, offset| variables.at(number, offset);
-        assert_eq!(held(0, 99), Told::Held(Held::Stack(Slot { base: 5, offset: -8 })));
-        assert_eq!((held(1, 9), held(1, 10)), (Told::Dead, Told::Held(Held::Register(7))));
+        assert_eq!(held(0, 99), VariableState::At(VariableLocation::Stack(Slot { base: 5, offset: -8 })));
+        assert_eq!((held(1, 9), held(1, 10)), (VariableState::Dead, VariableState::At(VariableLocation::Register(7))));
     }
 
     proptest! {

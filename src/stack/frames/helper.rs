@@ -6,7 +6,7 @@
 use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::data::{Bound, ECHash, HelperMethodFrame as Frame, MachineState as State, Structure, bind};
+use crate::data::{Bound, ECHash, HelperMethodFrame as Frame, MachineState as State, bind};
 use crate::stack::code::CodeMap;
 use crate::stack::native::Native;
 use crate::stack::{CodeBytes, Saved, StackError};

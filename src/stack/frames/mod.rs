@@ -370,7 +370,7 @@ impl FrameReader {
     /// The references that `frame` owns.
     pub(crate) fn roots(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<FrameRoots, StackError> {
         let mut roots = FrameRoots::default();
-        let words = |start: Addr, len: u64| AddrRange::new(start, start.plus(len));
+        let words = AddrRange::of;
         match frame.of.role {
             Role::Helper(protected) => {
                 if let Some(helper) = &self.helper {

@@ -78,6 +78,7 @@ fn start(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<Start, GcInfoError>
 }
 
 /// Reads the length of the code in bytes.
+#[cfg(test)]
 pub(super) fn code_length(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<u32, GcInfoError> {
     start(bits, encoding).map(|s| s.code_length)
 }

@@ -30,7 +30,6 @@ use slots::Slots;
 
 use crate::base::{Addr, Arch, len64};
 use crate::contract::Contract;
-use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
 /// An interruptible range: code in which every instruction is a safe point. Offsets are in units of the encoding.
@@ -81,6 +80,7 @@ impl GcInfo {
     ///
     /// # Errors
     /// Fails if the version or architecture is not supported, and if bytes are missing.
+    #[cfg(test)]
     pub(crate) fn code_length(bytes: &CodeBytes, at: Addr, version: u32, arch: Arch) -> Result<u32, GcInfoError> {
         let encoding = Encoding::new(version, arch)?;
         header::code_length(&mut Bits::new(bytes, at), &encoding)

@@ -14,13 +14,13 @@ use std::sync::OnceLock;
 
 pub(crate) use images::NativeImages;
 
-use super::{CodeBytes, Known, Registers, UnwindError};
+use super::{CodeBytes, CostedCache, Registers, UnwindError};
 use crate::base::reads;
 use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
 /// A cache of `.eh_frame` rows by code address. Most look-ups are repeated, because native frames of a process are at few addresses.
-type Rows = Known<Result<eh_frame::Row, UnwindError>>;
+type Rows = CostedCache<Result<eh_frame::Row, UnwindError>>;
 
 /// The caller of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct Native {
 impl Native {
     /// Prepares unwinding of `image` in a dump of `dump_bytes` bytes.
     pub(crate) fn new(image: Option<Image>, dump_bytes: u64) -> Native {
-        Native { image, table: OnceLock::new(), rows: Known::new(dump_bytes) }
+        Native { image, table: OnceLock::new(), rows: CostedCache::new(dump_bytes) }
     }
 
     /// The image.
@@ -94,7 +94,7 @@ pub fn try_native(
 ) -> [Option<u64>; 2] {
     let bytes = CodeBytes::new(memory);
     let Some(registers) = super::unwind::try_registers(Arch::X64, base, ip, sp) else { return [None; 2] };
-    let table = crate::base::AddrRange::new(base, base.plus(len));
+    let table = crate::base::AddrRange::of(base, len);
     let dwarf = eh_frame::step(&bytes, &Rows::new(0), table, &registers, leaf).map(|caller| caller.registers);
     let results = [dwarf, pdata::step(&bytes, base, table, &registers, leaf)];
     results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
@@ -109,7 +109,7 @@ pub fn try_eh_frame(
     (ip, sp, leaf): (u16, u16, bool),
     (most, reads): (u64, u64),
 ) -> [(u64, u64); 2] {
-    let (bytes, rows, table) = (CodeBytes::new(memory), Rows::new(0), AddrRange::new(base, base.plus(len)));
+    let (bytes, rows, table) = (CodeBytes::new(memory), Rows::new(0), AddrRange::of(base, len));
     let walk = || {
         let (mut frames, mut left, mut leaf) = (0u64, reads, leaf);
         let mut next = super::unwind::try_registers(Arch::X64, base, ip, sp);

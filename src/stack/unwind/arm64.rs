@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::{FunctionEntry, UnwindError};
-use crate::base::{Addr, len64};
+use crate::base::Addr;
 use crate::stack::{CodeBytes, Registers, Saved};
 
 /// Size in bytes of an instruction.

@@ -18,7 +18,7 @@ impl Walking<'_> {
             && let Some(Frame::Runtime(frame)) = self.out.frames.get_mut(index)
         {
             let start = sp.plus(home);
-            frame.passed = Some(AddrRange::new(start, start.plus(bytes)));
+            frame.passed = Some(AddrRange::of(start, bytes));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::base::reads;
 use crate::base::{Addr, PAGE};
 use crate::stack::StackError;
 use crate::stack::frames::ExplicitFrame;
-use crate::stack::walked::{Frame, Gap, Lack, RuntimeFrame, SLOT_BYTES};
+use crate::stack::walked::{Frame, Gap, GapReason, RuntimeFrame, SLOT_BYTES};
 
 impl Walking<'_> {
     /// The explicit frame with which the walk continues when it cannot unwind the code at `ip`. If `next` is `led`, which led to `ip`, it is
@@ -14,7 +14,7 @@ impl Walking<'_> {
         match next {
             Some(frame) if Some(frame.address) == led => {
                 // The gap that begins here extends to the end of the stack if the chain ends.
-                let next = self.after(&frame, start).map_err(|e| told(Lack::Frames(e))).ok().flatten();
+                let next = self.after(&frame, start).map_err(|e| told(GapReason::Frames(e))).ok().flatten();
                 self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(ip), within: true, reports: false, passed: None }));
                 next
             }
@@ -46,7 +46,7 @@ impl Walking<'_> {
         let mut reports = self.asked.roots && self.parent.is_none_or(|parent| parent.is_below(frame.address));
         if reports && frame.protects_unread() && self.afford(frame.address, GAP_BYTES) {
             let from = Some(reached).filter(|at| !at.is_null() && *at < frame.address).unwrap_or(frame.address);
-            let lack = Lack::GcInfo(StackError::Unsupported { at: frame.address, what: "a list of protected structures" });
+            let lack = GapReason::GcInfo(StackError::Unsupported { at: frame.address, what: "a list of protected structures" });
             let to = Some(frame.address.plus(PAGE));
             self.out.gaps.push(Gap { from: Some(from), to, registers: Box::default(), ip: None, lack });
         }
@@ -60,7 +60,7 @@ impl Walking<'_> {
                 reports = false;
                 if self.afford(frame.address, GAP_BYTES) {
                     let (from, to) = (Some(frame.address), Some(frame.address.plus(PAGE)));
-                    let lack = told(Lack::GcInfo(e));
+                    let lack = told(GapReason::GcInfo(e));
                     self.out.gaps.push(Gap { from, to, registers: Box::default(), ip: None, lack });
                 }
             }

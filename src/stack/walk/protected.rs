@@ -6,7 +6,7 @@ use crate::base::reads;
 use crate::base::{Addr, len64};
 use crate::stack::StackError;
 use crate::stack::frames::ProtectedFrame;
-use crate::stack::walked::{Gap, Lack, SLOT_BYTES};
+use crate::stack::walked::{Gap, GapReason, SLOT_BYTES};
 
 impl Walking<'_> {
     /// Lists the references that native code protects. If the list is damaged or missing, the whole stack is a gap, because the references are
@@ -16,7 +16,7 @@ impl Walking<'_> {
             return;
         }
         if let Err(e) = self.list_protected(start) {
-            let lack = told(Lack::Protected(e));
+            let lack = told(GapReason::Protected(e));
             self.out.gaps.push(Gap { from: None, to: None, registers: Box::default(), ip: None, lack });
         }
     }

@@ -10,8 +10,8 @@ use crate::base::{Addr, AddrRange, Arch, len64};
 use crate::stack::frames::{ExplicitFrame, Left};
 use crate::stack::native::Caller;
 use crate::stack::walk::{Start, inside};
-use crate::stack::walked::Lack;
-use crate::stack::{CodeBytes, Registers, Saved, StackError, unwind};
+use crate::stack::walked::GapReason;
+use crate::stack::{Registers, Saved, StackError, unwind};
 
 /// Maximum number of native frames between a thread's registers and the method that called the native code.
 const MOST_NATIVE_FRAMES: usize = 64;
@@ -44,7 +44,7 @@ impl Walking<'_> {
             }
             FromNative::Framed => None,
             FromNative::Unknown(e) => {
-                self.lost(registers, Lack::Unwind(e));
+                self.lost(registers, GapReason::Unwind(e));
                 None
             }
         }
@@ -55,7 +55,7 @@ impl Walking<'_> {
     pub(super) fn undivert(&mut self, thread: Addr, caller: &mut Registers, caller_sp: Addr) {
         match self.diverted(thread, caller_sp) {
             Some(ip) => caller.ip = ip,
-            None => self.lost(caller, Lack::Unwind(StackError::invalid(caller.ip, "a return address hijacked by a suspension"))),
+            None => self.lost(caller, GapReason::Unwind(StackError::invalid(caller.ip, "a return address hijacked by a suspension"))),
         }
     }
 
@@ -125,8 +125,7 @@ impl Walking<'_> {
         }
         let slot = caller_sp.minus(8)?;
         let memory = self.walker.code.bytes().memory();
-        let words: Vec<u64> =
-            tried(|| memory.words(AddrRange::new(thread, thread.plus(THREAD_BYTES))).map(|(_, w)| memory.shape().number(w)).collect());
+        let words: Vec<u64> = tried(|| memory.words(AddrRange::of(thread, THREAD_BYTES)).map(|(_, w)| memory.shape().number(w)).collect());
         reads::take(len64(words.len()));
         let at = words.iter().position(|word| *word == slot.0)?;
         let beside = [at.checked_sub(1), at.checked_add(1), at.checked_add(2)].into_iter().flatten().filter_map(|at| words.get(at));

@@ -70,11 +70,11 @@ fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
 
 /// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
 pub const COMMANDS: &[(&str, Ask)] = &[
-    ("analyze", |_, r, _| tried(analyze(r, &[], &AnalyzeQuery::default()))),
+    ("analyze", |_, r, _| said(analyze(r, &[], &AnalyzeQuery::default()))),
     ("async", |_, r, _| with_heap(r, |h| tried(async_chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
     ("exceptions", |_, r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
     ("finalizers", |_, r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
-    ("fragmentation", |_, r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
+    ("fragmentation", |_, r, _| with_heap(r, |h| said(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
     ("handles", |_, r, _| tried(handles(r, &HandlesQuery::default()))),
     ("heap", |_, r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
     ("inspect", |_, r, _| with_heap(r, |h| tried(inspect(h, &InspectQuery::default())))),
@@ -128,7 +128,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("type", |_, r, g| tried(types(r, &TypePattern::MethodTable(g.table), true))),
     ("unreachable", |_, r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |_, r, _| tried(verify(r, &VerifyQuery::default()))),
-    ("where", |_, r, g| with_heap(r, |h| tried(where_is(h, g.object)))),
+    ("where", |_, r, g| with_heap(r, |h| said(where_is(h, g.object)))),
 ];
 
 impl Asked {

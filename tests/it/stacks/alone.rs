@@ -72,7 +72,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 continue;
             }
             found.frames += 1;
-            let at = where_is(&heap, ip).unwrap().data;
+            let at = where_is(&heap, ip).data;
             let Some(code) = &at.code else {
                 found.wrong.push(format!("{name}: {ip} of {:?} is {:?}", frame.method, at.kind));
                 continue;

@@ -258,7 +258,7 @@ fn stacks_of_a_dump_without_its_code_map_are_scanned() {
     let whole = gcdump::open(own_unpacked()).unwrap().runtime().unwrap();
     let map = whole.descriptor().pointer("ExecutionManagerCodeRangeMapAddress").unwrap();
     let mut file = dump::open(&own_unpacked(), &dump::OpenOptions::default()).unwrap();
-    without(&mut file, &[AddrRange::new(map, map.plus(2048))]);
+    without(&mut file, &[AddrRange::of(map, 2048)]);
     let runtime = Dump::of(file, &gcdump::OpenOptions::default()).runtime().unwrap();
     let answer = stacks(&runtime, &StacksQuery::default()).unwrap();
     assert!(!answer.notes.complete(), "nothing is said");

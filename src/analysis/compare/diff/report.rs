@@ -85,13 +85,13 @@ pub struct DiffReport {
     /// Why the holders are unknown, although they were to be searched for. A note says this as well.
     #[serde(skip)]
     pub holders_unknown: Option<String>,
-    /// The groups that changed, most bytes gained first; with `--all`, every group.
+    /// The groups that changed, most bytes gained first; with `all`, every group.
     pub rows: Vec<DiffRow>,
     /// Number of groups left out of `rows` because nothing changed.
     pub unchanged: u64,
-    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
-    /// The rules of `--fail-on` and `--budget` with their results.
+    /// The `rules` of the query with their results.
     pub rules: Vec<DiffRule>,
 }
 
@@ -221,7 +221,7 @@ pub struct GainedType {
     pub bytes: i64,
 }
 
-/// A rule of `--fail-on` or `--budget` with its result.
+/// A rule with its result.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffRule {

@@ -19,7 +19,7 @@ use super::fit::fit;
 use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::rising::longest_rising;
-use super::side::{Part, Traits};
+use super::side::{SegmentShare, Traits};
 use super::vetoes::{Both, Space};
 use super::witnesses::once_each;
 use crate::base::missed::Carried;
@@ -69,7 +69,7 @@ const BATCH: usize = 32;
 
 /// Applies the rules to every part.
 pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
-    let parts: Vec<&Part<Old>> = both.old.parts.iter().collect();
+    let parts: Vec<&SegmentShare<Old>> = both.old.parts.iter().collect();
     let carried = Carried::here();
     for batch in parts.chunks(BATCH) {
         let view = &*pairs;
@@ -104,7 +104,7 @@ fn grade(both: &Both<'_>, f: &Finding, mixed: bool) -> Fate {
     }
 }
 
-fn of_part(both: &Both<'_>, pairs: &Pairs, part: &Part<Old>) -> Vec<Windows> {
+fn of_part(both: &Both<'_>, pairs: &Pairs, part: &SegmentShare<Old>) -> Vec<Windows> {
     if !matches!(Space::of(part.generation), Space::Small(_) | Space::Large) {
         return Vec::new();
     }

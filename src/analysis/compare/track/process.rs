@@ -27,7 +27,8 @@ struct Mark {
 
 /// Checks that both dumps are of one process.
 ///
-/// # Errors [`Error::Unrelated`] if they are of two processes, if nothing shows that they are of one, or if they are in the wrong order.
+/// # Errors
+/// [`Error::Unrelated`] if they are of two processes, if nothing shows that they are of one, or if they are in the wrong order.
 pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::Unrelated(why));
     let marks = marks(before, after);

@@ -25,18 +25,18 @@ pub struct TrackReport {
     pub totals: TrackSums,
     /// Matches by certainty. Doubtful matches are included only in this list.
     pub certainty: Vec<CertaintySum>,
-    /// Objects by type, most bytes before or after first; `null` with `--objects` and `--ranges`.
+    /// Objects by type, most bytes before or after first; `null` in other views.
     pub types: Option<Vec<TrackType>>,
-    /// Survivors by generation before and after; `null` with `--objects` and `--ranges`.
+    /// Survivors by generation before and after; `null` in other views.
     pub generations: Option<Vec<GenerationFlow>>,
-    /// With `--objects`: the matches, in the order of the first dump.
+    /// The matches, in the order of the first dump; `null` in other views.
     pub matches: Option<Vec<TrackMatch>>,
-    /// With `--ranges`: runs of adjacent survivors that moved by the same distance, in the order of the first dump
+    /// Runs of adjacent survivors that moved by the same distance, in the order of the first dump
     /// (`ICorProfilerCallback4::MovedReferences2`).
     pub moved: Option<Vec<MovedRange>>,
-    /// With `--ranges`: runs of adjacent survivors that did not move (`ICorProfilerCallback4::SurvivingReferences2`).
+    /// Runs of adjacent survivors that did not move (`ICorProfilerCallback4::SurvivingReferences2`).
     pub surviving: Option<Vec<SurvivingRange>>,
-    /// Number of types listed, if cut by `--top`; `null` if complete.
+    /// Number of types listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
 }
 

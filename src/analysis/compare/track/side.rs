@@ -44,7 +44,7 @@ impl Traits {
 
 /// Objects of one generation in one segment, in the order of addresses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<I> {
+pub(super) struct SegmentShare<I> {
     /// The first object.
     pub(super) first: I,
     /// Number of objects.
@@ -55,7 +55,7 @@ pub(super) struct Part<I> {
     pub(super) generation: Generation,
 }
 
-impl<I: Index> Part<I> {
+impl<I: Index> SegmentShare<I> {
     /// Returns the objects.
     pub(super) fn ids(&self) -> Indices<I> {
         Indices::new(self.first, self.count)
@@ -78,7 +78,7 @@ pub(super) struct Side<I> {
     /// Hash of type, size and contents; 0 if they are not in the dump.
     pub(super) key: IndexVec<I, u64>,
     traits: IndexVec<I, Traits>,
-    pub(super) parts: Vec<Part<I>>,
+    pub(super) parts: Vec<SegmentShare<I>>,
     /// Identity hash codes, by object.
     hashes: Vec<(I, u32)>,
     /// The types, by number.
@@ -223,7 +223,7 @@ impl<I: Index + Send + Sync> Side<I> {
             match self.parts.last_mut() {
                 // The segment was walked in several pieces, which continue the same part.
                 Some(last) if last.segment == piece.segment && last.generation == *generation => last.count.grow(count),
-                _ => self.parts.push(Part { first: id(*at), count, segment: piece.segment, generation: *generation }),
+                _ => self.parts.push(SegmentShare { first: id(*at), count, segment: piece.segment, generation: *generation }),
             }
         }
         self.hashes.extend(piece.hashes.iter().map(|(at, hash)| (id(*at), *hash)));
@@ -318,7 +318,7 @@ impl<I: Index + Send + Sync> Side<I> {
 
     /// Returns the part that contains an object.
     #[inline]
-    pub(super) fn part_of(&self, id: I) -> Option<(usize, &Part<I>)> {
+    pub(super) fn part_of(&self, id: I) -> Option<(usize, &SegmentShare<I>)> {
         let at = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
         self.parts.get(at).filter(|part| part.has(id)).map(|part| (at, part))
     }

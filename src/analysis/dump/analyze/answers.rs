@@ -231,7 +231,7 @@ impl<'a> Answers<'a> {
     pub(in crate::analysis) fn fragmentation(&self) -> Result<&FragmentationReport, Skip> {
         let query = FragmentationQuery { heaps: false, segments: false, top: ROWS };
         let heap = self.heap()?;
-        self.asked("free space is not inspected", &self.fragmentation, || fragmentation(heap, &query))
+        self.asked("free space is not inspected", &self.fragmentation, || Ok(fragmentation(heap, &query)))
     }
 
     /// The heap by generation.

@@ -44,20 +44,20 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let thread = answers.threads().ok().and_then(|t| t.threads.iter().find(|t| t.crashed));
     let threads: Vec<u32> = thread.and_then(|t| t.managed_id).into_iter().collect();
     let on = place(thread, crash.and_then(|c| c.thread));
-    let native_aot = answers.runtime.descriptor().is_native_aot();
+    let has_stacks = answers.runtime.descriptor().has_code_tables();
     let command = match answers.threads() {
         Err(_) => "info",
-        Ok(_) if native_aot => "threads",
+        Ok(_) if !has_stacks => "threads",
         Ok(_) => "stacks",
     };
     if let Some(fault) = answers.threads().ok().and_then(|t| t.fault.as_ref()).filter(|f| f.stack_overflow) {
         return Ok(vec![overflow(answers, thread, fault, command)]);
     }
-    let fails_fast = thread.is_some() && !native_aot && answers.crashed_stack().is_ok_and(|s| s.is_some_and(|s| s.fails_fast));
+    let fails_fast = thread.is_some() && has_stacks && answers.crashed_stack().is_ok_and(|s| s.is_some_and(|s| s.fails_fast));
     if let Some(problem) = Some(()).filter(|()| fails_fast).and_then(|()| failed_fast(answers, thread, &on, command)) {
         return Ok(vec![problem]);
     }
-    let stack = || thread.filter(|_| !native_aot).and_then(|_| answers.crashed_stack().ok()?);
+    let stack = || thread.filter(|_| has_stacks).and_then(|_| answers.crashed_stack().ok()?);
     if let Some(exception) = thread.and_then(|t| t.exception.as_ref()).filter(|e| e.current) {
         // The runtime ends the process before it records the frames of an access violation.
         let faulted = || stack().and_then(|stack| stack.innermost.as_ref());

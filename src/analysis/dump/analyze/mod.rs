@@ -49,7 +49,7 @@ use std::cmp::Reverse;
 use crate::analysis::SUSPECT_SHARE;
 use crate::analysis::Trend;
 use crate::base::{Answer, Missing, Name};
-use crate::session::{Error, GraphSource, Runtime};
+use crate::session::{GraphSource, Runtime};
 pub(in crate::analysis) use answers::{Answers, Skip};
 pub(crate) use line::{command_line, shell_line};
 pub(in crate::analysis) use native::{NATIVE, bytes_of};
@@ -161,15 +161,12 @@ impl Default for AnalyzeQuery {
 
 /// Finds the problems of the process, and its growth since the earlier dumps `before`, which are in the order of time. Problems that cannot be
 /// determined are listed with the reason, and make the answer partial.
-///
-/// # Errors
-/// Never fails today; the signature leaves room for errors.
-pub fn analyze(runtime: &Runtime, before: &[&dyn GraphSource], query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
+pub fn analyze(runtime: &Runtime, before: &[&dyn GraphSource], query: &AnalyzeQuery) -> Answer<AnalyzeReport> {
     let notes = runtime.begin();
     let answers = Answers::new(runtime, before, query, &notes);
     let report = findings(&answers);
     drop(answers);
-    Ok(notes.finish(report))
+    notes.finish(report)
 }
 
 /// Applies all requested rules to `answers`.

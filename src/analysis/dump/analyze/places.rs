@@ -63,8 +63,7 @@ pub(super) struct LastWords {
 impl Answers<'_> {
     /// The places of the threads.
     pub(super) fn places(&self) -> Result<&Places, Skip> {
-        // NativeAOT programs do not have the runtime's code tables.
-        if self.runtime.descriptor().is_native_aot() {
+        if !self.runtime.descriptor().has_code_tables() {
             return Err(Skip::because("stacks of NativeAOT programs are not walked"));
         }
         self.asked("stacks are not inspected", &self.places, || {

@@ -102,7 +102,7 @@ fn hang(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, &
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
     match (out, pending, len64(waits.len())) {
         (0, 0, 0) if answers.runtime.thread_list().is_err() => ("unknown: the threads cannot be read".into(), &["info"]),
-        (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (none.into(), &["threads"]),
+        (0, 0, 0) if !answers.runtime.descriptor().has_code_tables() => (none.into(), &["threads"]),
         (0, 0, 0) if unsure => (none.into(), &["locks"]),
         (0, 0, 0) if heap => ("no deadlock, lock queue or blocked thread".into(), &["stacks", "--merge"]),
         (0, 0, 0) => (none.into(), &["stacks", "--merge"]),

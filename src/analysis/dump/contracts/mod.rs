@@ -64,7 +64,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
                 // A heap dump does not contain unmodified pages of modules or read-only data. Only a value that a complete dump of this kind
                 // would contain is noted as missing.
                 let content = tried(|| memory.ptr(*a));
-                if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
+                if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::of(e.address, e.len))) {
                     notes.add(Missing::Layouts, e.address, format!("the value of {name} cannot be read: {e}"));
                 }
                 model.content = content.ok();

@@ -15,7 +15,7 @@ use crate::contract::Description;
 use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{CollectionsModel, DumpModel, GcLatencyMode, HeapSizeModel, NamedCount, RuntimeModel, SegmentModel, StandaloneGc};
-use crate::session::{Dump, Found, Runtime, kind};
+use crate::session::{Dump, HeapEvidence, Runtime, kind};
 
 /// Returns the header of every JSON answer: summaries of the dump and the runtime, and the number of runtimes.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>, u64) {
@@ -84,7 +84,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     if !lacking.is_empty() {
         notes.add(Missing::Answer, None, format!("commands not answered in full: {}", lacking.join(", ")));
     }
-    let found = Found { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
+    let found = HeapEvidence { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
     let (kind, kind_evidence, writer) = kind(dump.file(), dump.memory(), runtime.as_ref().ok().map(Runtime::description), &found);
     let all = dump.runtimes().unwrap_or_default();
     let descriptions: Vec<&Description> = all.iter().map(Runtime::description).collect();

@@ -102,7 +102,7 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
         of_file(mapping, below.is_some_and(|m| start < m.base.plus(m.size)))
     }));
     for module in &images.modules {
-        let listed = AddrRange::new(module.base, module.base.plus(module.size));
+        let listed = module.range();
         // Modules of a minidump are images. Modules of an ELF core are made from the mappings in NT_FILE, so their extent may contain other memory.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
         out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
@@ -224,8 +224,7 @@ fn of_segment(s: &SegmentModel) -> Claim {
 
 /// Adds the claims of the runtime's lists of code, images and loader heaps. `mapped` is all memory of the process, if the dump lists it.
 pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &Collector, out: &mut Vec<Claim>) {
-    // All code of a NativeAOT program is in its image.
-    if runtime.descriptor().is_native_aot() {
+    if !runtime.descriptor().has_jit() {
         return;
     }
     match runtime.stack_walker() {

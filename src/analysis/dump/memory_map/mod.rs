@@ -142,11 +142,11 @@ impl Listed {
 fn listed(file: &DumpFile) -> Vec<Listed> {
     let regions = file.regions.iter().chain(&file.reserved).map(|r| Listed { range: r.range, rank: 0, region: Some(*r) });
     let plain = |range: AddrRange, rank: u8| Listed { range, rank, region: None };
-    let captured = file.ranges.iter().map(|r| plain(AddrRange::new(r.start, r.start.plus(r.len)), 1));
+    let captured = file.ranges.iter().map(|r| plain(r.range(), 1));
     let files = file.files.iter().map(|f| plain(f.range, 2));
     // In an ELF core, the extent of a module includes memory between its mappings, so it does not prove that the range was mapped.
     let modules = file.modules.iter().filter(|_| file.files.is_empty());
-    let images = modules.map(|m| plain(AddrRange::new(m.base, m.base.plus(m.size)), 3));
+    let images = modules.map(|m| plain(m.range(), 3));
     regions.chain(captured).chain(files).chain(images).collect()
 }
 

@@ -81,7 +81,7 @@ pub struct MemoryReport {
     pub unexplained: Vec<MemoryRangeModel>,
     /// Allocations of the C library's `malloc`; `null` if none of its heaps was recognized.
     pub malloc: Option<MallocModel>,
-    /// With `--ranges`: all ranges, by address.
+    /// With `ranges`: all ranges, by address.
     pub ranges: Option<Vec<MemoryRangeModel>>,
     /// Sums over all kinds.
     pub totals: MemoryTotals,

@@ -50,7 +50,8 @@ impl ModulesQuery {
 
 /// Lists the modules of the process. If the runtime cannot be read, lists only the modules that the container records.
 ///
-/// # Errors [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot; [`Error::Nothing`] if no module has the
+/// # Errors
+/// [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot; [`Error::Nothing`] if no module has the
 /// requested name or address; [`Error::Contract`] if the runtime's list of modules cannot be read.
 pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport>, Error> {
     let (runtime, notes) = dump.begin_modules(query.runtime)?;

@@ -124,7 +124,7 @@ pub struct FetchModel {
 pub struct ModulesReport {
     /// The modules: first those in the runtime's list, in load order, then other images by address.
     pub modules: Vec<ModuleModel>,
-    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
     /// Number of requested modules.
     pub total: u64,

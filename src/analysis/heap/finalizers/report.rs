@@ -21,11 +21,11 @@ pub struct FinalizersReport {
     pub thread: Option<FinalizerThread>,
     /// Objects in the queues by type, most frequent first.
     pub types: Vec<FinalizerType>,
-    /// Number of types listed, if cut by `--top`; `null` if complete.
+    /// Number of types listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
-    /// With `--objects`: the objects, in heap and queue order.
+    /// With `objects`: the objects, in heap and queue order.
     pub objects: Option<Vec<FinalizerObject>>,
-    /// With `--objects`: number of objects listed, if cut by `--top`; `null` if all are. The total is the sum of `registered`, `ready` and
+    /// With `objects`: number of objects listed, if cut by `top`; `null` if all are. The total is the sum of `registered`, `ready` and
     /// `critical`.
     pub objects_shown: Option<u64>,
 }

@@ -13,7 +13,7 @@ use crate::analysis::heap::pins::{Pins, pins};
 use crate::base::{Addr, Answer, Count, share, total};
 use crate::gc::{Object, Piece, SegmentIndex, Visitor, coverage, note_walks};
 use crate::model::{Generation, SegmentModel, Sum, WalkModel};
-use crate::session::{Error, Heap, Namer};
+use crate::session::{Heap, Namer};
 
 /// Arguments of `fragmentation`.
 #[derive(Clone, Copy, Debug)]
@@ -280,10 +280,7 @@ fn added(rows: &[(Place, Counted)], heaps: bool) -> Vec<FreeSpaceModel> {
 }
 
 /// Reports the free space of the heap.
-///
-/// # Errors
-/// Never fails today; the signature leaves room for errors.
-pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<FragmentationReport>, Error> {
+pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Answer<FragmentationReport> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let pins = pins(heap.gc());
     let pins_whole = pins.complete();
@@ -363,7 +360,7 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         coverage: coverage(heap.walker(), &walked.segments),
     };
     namer.note(&notes);
-    Ok(notes.finish(report))
+    notes.finish(report)
 }
 
 fn block_model(heap: &Heap, namer: &Namer, b: &Block) -> FreeBlockModel {

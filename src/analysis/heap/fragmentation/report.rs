@@ -9,9 +9,9 @@ use crate::model::{CoverageModel, Generation};
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationReport {
-    /// Free space by generation; with `--heaps` by heap and generation.
+    /// Free space by generation; with `heaps` by heap and generation.
     pub generations: Vec<FreeSpaceModel>,
-    /// With `--segments`: free space by segment, ordered by heap and generation.
+    /// With `segments`: free space by segment, ordered by heap and generation.
     pub segments: Option<Vec<FreeSpaceModel>>,
     /// Free blocks by size, in powers of two; sizes without blocks are omitted.
     pub sizes: Vec<FreeSizeModel>,

@@ -69,21 +69,21 @@ pub struct HandlesReport {
     /// Source of the features that determine the supported types.
     pub supported_by: FeatureSource,
     /// Number of listed ref-counted handles whose reference count cannot be read. Whether these keep their objects alive is unknown; `null`
-    /// with `--stat` and `--by`.
+    /// with `stat` and `by`.
     pub ref_counts_unknown: Option<u64>,
     /// Number of handle tables walked: one per processor with server GC.
     pub tables: u64,
-    /// The handles, in table order; `null` with `--stat` and `--by`.
+    /// The handles, in table order; `null` with `stat` and `by`.
     pub handles: Option<Vec<HandleModel>>,
-    /// Number of handles or groups listed with `--top`, if there are more.
+    /// Number of handles or groups listed, if cut by `top`.
     pub shown: Option<u64>,
-    /// With `--by`: the grouping key.
+    /// With `by`: the grouping key.
     pub by: Option<HandleBy>,
-    /// With `--by`: the number of groups, listed or not.
+    /// With `by`: the number of groups, listed or not.
     pub group_count: Option<u64>,
-    /// With `--by`: the groups, largest first.
+    /// With `by`: the groups, largest first.
     pub groups: Option<Vec<HandleGroup>>,
-    /// With `--memory`: the memory of the tables.
+    /// With `memory`: the memory of the tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<HandleMemory>,
 }

@@ -68,7 +68,7 @@ pub struct MapBytes {
     pub objects: u64,
     /// Objects that are pinned by handles.
     pub pinned: u64,
-    /// With `--garbage`: unreachable objects.
+    /// With `garbage`: unreachable objects.
     pub garbage: Option<u64>,
     /// Free space between objects.
     pub free: u64,

@@ -25,7 +25,8 @@ pub struct SegmentsQuery {
 
 /// Lists the segments of `runtime`'s heap.
 ///
-/// # Errors [`Error::Contract`] if the descriptor does not describe the GC's structures or, with [`SegmentsQuery::walk`], object sizes;
+/// # Errors
+/// [`Error::Contract`] if the descriptor does not describe the GC's structures or, with [`SegmentsQuery::walk`], object sizes;
 /// [`Error::Query`] for a column that requires the walk; [`Error::NotIn`] if no segment or region is at [`SegmentsQuery::at`].
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
     use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};

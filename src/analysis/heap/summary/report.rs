@@ -10,13 +10,13 @@ use crate::model::{AllocContextModel, CarvedModel, CollectionsModel, Generation,
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapReport {
-    /// The heaps; with `--heap`, only that one.
+    /// The heaps; with `heap`, only that one.
     pub heaps: Vec<HeapModel>,
     /// Totals of these heaps.
     pub totals: HeapTotals,
-    /// With `--detail`: records that the GC keeps about its collections; `null` if they were not found.
+    /// With `detail`: records that the GC keeps about its collections; `null` if they were not found.
     pub collections: Option<CollectionsModel>,
-    /// With `--map`: a map of the contents of the heaps' memory.
+    /// With `map`: a map of the contents of the heaps' memory.
     pub map: Option<HeapMapModel>,
     /// Allocation contexts: ranges that are reserved for threads and not yet filled with objects. Contexts without a range and without
     /// allocated bytes are omitted, except the global one.
@@ -38,7 +38,7 @@ pub struct HeapModel {
     pub generations: Vec<GenerationModel>,
     /// Totals of the generations.
     pub totals: HeapTotals,
-    /// With `--detail`: everything else that the GC publishes about the heap.
+    /// With `detail`: everything else that the GC publishes about the heap.
     pub detail: Option<HeapDetail>,
 }
 

@@ -27,6 +27,6 @@ pub struct ObjectsByType {
     pub count: u64,
     /// Size of the objects in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
-    /// Objects by type, most bytes first. `--top` cuts this list, not the totals.
+    /// Objects by type, most bytes first. `top` cuts this list, not the totals.
     pub types: Vec<TypeBytes>,
 }

@@ -1,3 +1,4 @@
+//! Tests of the components, of contracted references, and of the classes of garbage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use super::condense;

@@ -74,7 +74,7 @@ pub struct RefsReport {
     pub coverage: Vec<RootCoverageModel>,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
-    /// With `--young`: the cards of older objects; `null` if the dump does not have them.
+    /// With `young`: the cards of older objects; `null` if the dump does not have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cards: Option<YoungCards>,
 }
@@ -110,7 +110,7 @@ pub struct RefObject {
     pub method_table: Addr,
     /// Size in bytes.
     pub size: u64,
-    /// Retained size in bytes; `null` without `--retained`.
+    /// Retained size in bytes; `null` without `retained`.
     pub retained: Option<u64>,
 }
 
@@ -153,7 +153,7 @@ pub struct RefRow {
     pub to_type: Name,
     /// Size in bytes of the object at the other end: `from` of an incoming reference, `to` of an outgoing one.
     pub size: u64,
-    /// Retained size of that object; `null` without `--retained`.
+    /// Retained size of that object; `null` without `retained`.
     pub retained: Option<u64>,
 }
 
@@ -179,6 +179,6 @@ pub struct RefType {
     pub objects: u64,
     /// Size of these objects in bytes.
     pub bytes: u64,
-    /// Bytes that these objects retain together; `null` without `--retained`.
+    /// Bytes that these objects retain together; `null` without `retained`.
     pub retained: Option<u64>,
 }

@@ -219,15 +219,15 @@ pub struct RetainedReport {
     pub types: Option<Vec<RetainedType>>,
     /// Number of types that `types` was chosen from; `null` if another view was requested.
     pub type_count: Option<u64>,
-    /// With `--by`: the groups, largest retained size first.
+    /// The groups, largest retained size first; `null` if another view was requested.
     pub groups: Option<Vec<RetainedGroup>>,
     /// Number of groups that `groups` was chosen from; `null` if another view was requested.
     pub group_count: Option<u64>,
-    /// With `--object`: the object.
+    /// The object; `null` if another view was requested.
     pub object: Option<RetainedDetail>,
-    /// With `--tree`: the nodes of the dominator tree.
+    /// The nodes of the dominator tree; `null` if another view was requested.
     pub tree: Option<Vec<TreeRow>>,
-    /// With `--suspects`: the suspects.
+    /// The suspects; `null` if another view was requested.
     pub suspects: Option<Vec<Suspect>>,
     /// Totals of the heap.
     pub totals: ReachTotals,
@@ -341,7 +341,7 @@ pub struct PathsReport {
     /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
-    /// With `--type`: the shortest paths merged by type. `paths` then has only paths to the first object.
+    /// With `types`: the shortest paths merged by type. `paths` then has only paths to the first object.
     pub tree: Option<Vec<PathNode>>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,

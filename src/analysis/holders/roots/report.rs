@@ -56,14 +56,14 @@ pub struct RootsReport {
     pub counts: Vec<RootCount>,
     /// Coverage of each requested kind.
     pub coverage: Vec<RootCoverageModel>,
-    /// The roots, ordered by kind and address; `null` with `--stat`.
+    /// The roots, ordered by kind and address; `null` with `stat`.
     pub roots: Option<Vec<RootModel>>,
-    /// With `--stat`: roots by object type, most frequent first.
+    /// With `stat`: roots by object type, most frequent first.
     pub types: Option<Vec<RootType>>,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
-    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
-    /// Dependent handles, which are not roots themselves. `null` with `--stat`, or if not requested.
+    /// Dependent handles, which are not roots themselves. `null` with `stat`, or if not requested.
     pub dependents: Option<Vec<DependentModel>>,
 }

@@ -14,7 +14,7 @@ use crate::analysis::objects::asked_fields::{AskedFields, BoundFields};
 use crate::analysis::select::{Picker, Selection};
 use crate::base::{Addr, Answer, IndexVec, Name, index_type, len64};
 use crate::gc::{Object, ObjectType, TypeIndex, coverage, note_walks};
-use crate::model::{FieldValue, Generation, ObjectSort, Order, SegmentModel, SortDirection, Sum};
+use crate::model::{CoverageModel, FieldValue, Generation, ObjectSort, Order, SegmentModel, SortDirection, Sum};
 use crate::session::{FieldNames, FieldPlace, Heap, Namer};
 
 /// Arguments of `objects`.
@@ -119,7 +119,12 @@ pub fn objects<'h>(
         selection.note_unknown_fields(heap, &filter, namer, &notes);
     }
     let next_start = more.then(|| start.saturating_add(listed.count));
-    Ok(notes.finish(ObjectsTail {
+    Ok(notes.finish(tail(listed, met, free, next_start, walked)))
+}
+
+/// The end of a list: `listed` of the objects `met` and the blocks `free`.
+fn tail(listed: Sum, met: Sum, free: Sum, next_start: Option<u64>, coverage: CoverageModel) -> ObjectsTail {
+    ObjectsTail {
         listed: listed.count,
         bytes: listed.bytes,
         total: met.count,
@@ -127,8 +132,8 @@ pub fn objects<'h>(
         free_count: free.count,
         free_bytes: free.bytes,
         next_start,
-        coverage: walked,
-    }))
+        coverage,
+    }
 }
 
 /// Returns the number of elements, or 0 for an object without elements.
@@ -192,17 +197,11 @@ fn largest<'h>(
     if met.count == 0 {
         selection.note_unknown_fields(heap, &filter, namer, &notes);
     }
+    // `met` and `free` have only objects that the query selects, so there are more of them if the rows end before their sum. The other order of
+    // `objects` stops at the first of these further objects instead.
     let end = start.saturating_add(listed.count);
-    Ok(notes.finish(ObjectsTail {
-        listed: listed.count,
-        bytes: listed.bytes,
-        total: met.count,
-        total_bytes: met.bytes,
-        free_count: free.count,
-        free_bytes: free.bytes,
-        next_start: (listed.count > 0 && end < met.count.saturating_add(free.count)).then_some(end),
-        coverage: coverage(walker, &walks),
-    }))
+    let next_start = (listed.count > 0 && end < met.count.saturating_add(free.count)).then_some(end);
+    Ok(notes.finish(tail(listed, met, free, next_start, coverage(walker, &walks))))
 }
 
 index_type! {

@@ -29,10 +29,10 @@ pub struct ObjectBrief {
     pub free: bool,
     /// Elements of an array, characters of a string; `null` for others.
     pub length: Option<u64>,
-    /// With `--refs`: non-null references of the object.
+    /// With `refs`: non-null references of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<ReferenceModel>>,
-    /// With `--fields`: values by path, in the form of [`FieldValue::to_json`]; `null` if the object does not have the field, or if a
+    /// With `fields`: values by path, in the form of [`FieldValue::to_json`]; `null` if the object does not have the field, or if a
     /// reference on the path is null.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fields_to_json")]
     #[cfg_attr(feature = "cli", schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
@@ -71,7 +71,7 @@ pub struct ObjectsTail {
     pub free_count: u64,
     /// Size of the selected free blocks in bytes.
     pub free_bytes: u64,
-    /// `--start` of the next page; `null` at the end of the list.
+    /// `start` of the next page; `null` at the end of the list.
     pub next_start: Option<u64>,
     /// Coverage of the heap walk.
     pub coverage: CoverageModel,

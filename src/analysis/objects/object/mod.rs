@@ -79,7 +79,8 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
 
 /// Describes the value of the structure, enum or primitive type `wanted` at `address`, which may be in an object, on a stack, or anywhere else.
 ///
-/// # Errors [`Error::Nothing`] if no type matches `wanted` or its method table cannot be read; [`Error::NoValueType`] for a reference type;
+/// # Errors
+/// [`Error::Nothing`] if no type matches `wanted` or its method table cannot be read; [`Error::NoValueType`] for a reference type;
 /// [`Error::Query`] if several types match; [`Error::Contract`] if the descriptor does not describe fields.
 pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());

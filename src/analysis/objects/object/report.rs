@@ -20,7 +20,7 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectReport {
-    /// The object. With `--as`, the value.
+    /// The object, or the value that was read from memory.
     pub address: Addr,
     /// Type name of the object.
     #[serde(rename = "type")]
@@ -41,7 +41,7 @@ pub struct ObjectReport {
     pub dimensions: Vec<DimensionModel>,
     /// Text of a string.
     pub string: Option<String>,
-    /// The value of a boxed structure, enum or primitive. With `--as`, the value.
+    /// The value of a boxed structure, enum or primitive, or the value that was read from memory.
     pub boxed: Option<FieldValue>,
     /// The call target of a delegate; `null` for other objects.
     pub delegate: Option<DelegateModel>,

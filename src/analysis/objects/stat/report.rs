@@ -55,7 +55,7 @@ pub struct StatReport {
     pub totals: StatTotals,
     /// Coverage of the heap walk.
     pub coverage: CoverageModel,
-    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
     /// Number of groups that are not listed, if any.
     #[serde(skip)]

@@ -117,7 +117,8 @@ impl<K: Ord + Copy, F: Fn(&Row) -> K> Best<K, F> {
 
 /// Groups strings by value.
 ///
-/// # Errors [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
+/// # Errors
+/// [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
 /// hidden.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     query.selection.refuse_hidden(heap)?;
@@ -137,7 +138,8 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
 
 /// Creates the report about the strings of a walk.
 ///
-/// # Errors [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
+/// # Errors
+/// [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
 /// hidden.
 pub(in crate::analysis) fn grouped(
     heap: &Heap,

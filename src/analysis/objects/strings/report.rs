@@ -29,7 +29,7 @@ pub struct StringsReport {
     pub totals: StringTotals,
     /// Coverage of the heap walk.
     pub coverage: CoverageModel,
-    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
     /// Number of selected values, listed or not.
     pub rows: u64,

@@ -97,7 +97,7 @@ pub struct TypeLayout {
     pub fields: Option<Vec<LayoutField>>,
     /// Static fields that the type declares. A thread static is listed once for each managed thread.
     pub statics: Vec<StaticModel>,
-    /// Methods that the type declares, by slot; `null` without `--methods`, and if they cannot be listed.
+    /// Methods that the type declares, by slot; `null` if they were not requested, or cannot be listed.
     pub methods: Option<Vec<MethodModel>>,
     /// Offsets of the references in an object, in bytes from its start. References in nested structures are included.
     pub references: Vec<u64>,

@@ -44,7 +44,7 @@ impl Finder<'_> {
     fn image_around(&self, address: Addr) -> Option<(&Module, AddrRange, Option<Image>)> {
         let runtime = self.heap.runtime();
         let modules = Images::of(runtime.file(), self.heap.memory(), Some(runtime)).modules;
-        let listed = |m: &Module| AddrRange::new(m.base, m.base.plus(m.size));
+        let listed = |m: &Module| m.range();
         let image = |m: &Module| tried(|| Image::at(self.heap.memory(), m.base));
         if let Some(m) = modules.iter().find(|m| listed(m).contains(address)) {
             return Some((m, listed(m), image(m)));

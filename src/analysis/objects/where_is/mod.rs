@@ -13,16 +13,14 @@ use finder::Finder;
 pub(in crate::analysis) use heap::{containing, heap_place, segment_place};
 
 use crate::base::{Addr, Answer, Name};
-use crate::session::{Error, Heap};
+use crate::session::Heap;
 
 /// Finds what is at `address`.
-///
-/// # Errors Never fails at present. The `Result` allows adding errors later.
-pub fn where_is(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
+pub fn where_is(heap: &Heap, address: Addr) -> Answer<WhereReport> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
     namer.note(&notes);
-    Ok(notes.finish(report))
+    notes.finish(report)
 }
 
 impl Finder<'_> {

@@ -87,9 +87,9 @@ pub struct ExceptionsReport {
     pub preallocated: u64,
     /// Groups of exceptions of one type thrown by one method, most frequent first.
     pub groups: Vec<ExceptionGroup>,
-    /// Exceptions in heap order; `null` with `--stat`.
+    /// Exceptions in heap order; `null` with `stat`.
     pub exceptions: Option<Vec<HeapExceptionModel>>,
-    /// With `--top`: number of exceptions (with `--stat`, of groups) that are not listed, if there are any.
+    /// Number of exceptions (with `stat`, of groups) that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
 }

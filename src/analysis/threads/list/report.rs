@@ -26,7 +26,7 @@ pub struct ThreadsReport {
     pub os_threads: u64,
     /// The managed threads, in the order of the runtime's thread list.
     pub threads: Vec<ThreadModel>,
-    /// With `--top`: number of managed threads that are not listed, if there are any.
+    /// Number of managed threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
     /// The crashed thread, if its row is not listed.
@@ -140,10 +140,10 @@ pub struct ThreadModel {
     pub object: Option<Addr>,
     /// Exception in flight, or the last one that was thrown; its `current` distinguishes the two.
     pub exception: Option<Arc<ExceptionModel>>,
-    /// The wait that blocks the thread; `null` if it is not blocked, or without `--waits`.
+    /// The wait that blocks the thread; `null` if it is not blocked, or without `waits`.
     pub waits_for: Option<Box<ThreadWait>>,
     /// Number of monitors that the thread holds (thin locks and sync blocks), however often each was entered. `null` if they cannot be
-    /// determined, or without `--waits`.
+    /// determined, or without `waits`.
     pub locks_held: Option<u64>,
     /// Nested exceptions in flight, innermost first, without the current one. Each was thrown while the next in the list was being handled.
     pub nested_exceptions: Vec<Addr>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::deadlocks::{Edge, MAX_EDGES, WaitGraph};
-use super::holders::{Held, Locks, Owner};
+use super::holders::{HeldLock, Locks, Owner};
 use super::query::LocksQuery;
 use super::waits::{Blocked, Wait};
 use crate::analysis::threads::stack_words::holders;
@@ -144,9 +144,9 @@ impl Reporter<'_> {
             }
         }
         let shown = locks.iter().filter(|(lock, held)| query.all || held.in_use() || waiters.contains_key(lock));
-        let mut all: Vec<((Addr, LockKind), Held)> = shown.map(|(lock, held)| (*lock, held.clone())).collect();
-        all.extend(waiters.keys().filter(|lock| !locks.contains_key(lock)).map(|lock| (*lock, Held::default())));
-        let model = |((object, kind), held): ((Addr, LockKind), Held)| LockModel {
+        let mut all: Vec<((Addr, LockKind), HeldLock)> = shown.map(|(lock, held)| (*lock, held.clone())).collect();
+        all.extend(waiters.keys().filter(|lock| !locks.contains_key(lock)).map(|lock| (*lock, HeldLock::default())));
+        let model = |((object, kind), held): ((Addr, LockKind), HeldLock)| LockModel {
             object,
             type_name: self.type_of(object, kind == LockKind::ClassConstructor),
             kind,
@@ -315,8 +315,9 @@ mod tests {
     /// Thread 0 waits to upgrade, thread 1 reads and waits for the monitor of thread 2.
     fn upgrade(upgrading: bool) -> (Locks, Vec<Wait>) {
         let (rw, monitor) = ((RW, LockKind::ReaderWriter), (MONITOR, LockKind::Monitor));
-        let held = Held { upgrader: Some(owner(0)), readers: vec![owner(1)], upgrading, writers_first: upgrading, ..Held::default() };
-        let locks = Locks::from([(rw, held), (monitor, Held { owner: Some(owner(2)), ..Held::default() })]);
+        let held =
+            HeldLock { upgrader: Some(owner(0)), readers: vec![owner(1)], upgrading, writers_first: upgrading, ..HeldLock::default() };
+        let locks = Locks::from([(rw, held), (monitor, HeldLock { owner: Some(owner(2)), ..HeldLock::default() })]);
         (locks, vec![wait(0, WaitKind::Upgrade, rw), wait(1, WaitKind::Monitor, monitor), wait(2, WaitKind::ReadLock, rw)])
     }
 

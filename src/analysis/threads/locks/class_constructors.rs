@@ -83,6 +83,6 @@ impl ClassConstructors {
             let class = memory.search_at(entry.plus(TYPE_AT.checked_mul(word)?))?;
             self.runs(class).any(|runs| runs == *holder).then_some(class)
         };
-        memory.search(AddrRange::new(thread, thread.plus(SEARCHED))).find_map(|(_, value)| class(Addr(value)))
+        memory.search(AddrRange::of(thread, SEARCHED)).find_map(|(_, value)| class(Addr(value)))
     }
 }

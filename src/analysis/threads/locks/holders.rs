@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::class_constructors::ClassConstructors;
-use super::objects::{Found, LockType};
+use super::objects::{LockObjects, LockType};
 use super::primitives::Primitives;
 use super::waits::Wait;
 use crate::analysis::{LockKind, WaitKind};
@@ -56,7 +56,7 @@ fn threads_are(n: usize) -> String {
 
 /// The state of a lock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldLock {
     /// The writer, for a reader-writer lock.
     pub(super) owner: Option<Owner>,
     pub(super) recursion: Option<u32>,
@@ -72,7 +72,7 @@ pub(super) struct Held {
     pub(super) sync_block: Option<u32>,
 }
 
-impl Held {
+impl HeldLock {
     /// The thread that may upgrade, if it blocks a wait of this kind.
     pub(super) fn upgrader_for(&self, kind: WaitKind) -> Option<Owner> {
         self.upgrader.filter(|_| kind != WaitKind::ReadLock || self.upgrading)
@@ -85,13 +85,13 @@ impl Held {
 }
 
 /// The locks of a process by object and kind. An object of a library lock, such as a `SemaphoreSlim`, may have a monitor as well, like any object.
-pub(super) type Locks = BTreeMap<(Addr, LockKind), Held>;
+pub(super) type Locks = BTreeMap<(Addr, LockKind), HeldLock>;
 
 /// Reads the state of locks.
 pub(super) struct Holders<'h> {
     pub(super) library: &'h Library,
     pub(super) types: &'h Classifier<LockType>,
-    pub(super) found: &'h Found,
+    pub(super) found: &'h LockObjects,
     pub(super) primitives: &'h Primitives,
     pub(super) threads: &'h [Thread],
     pub(super) notes: &'h Collector,
@@ -107,7 +107,7 @@ impl<'h> Holders<'h> {
     pub(super) fn new(
         library: &'h Library,
         types: &'h Classifier<LockType>,
-        found: &'h Found,
+        found: &'h LockObjects,
         primitives: &'h Primitives,
         (threads, are_all, highest): (&'h [Thread], bool, Option<u32>),
         notes: &'h Collector,
@@ -145,17 +145,17 @@ impl<'h> Holders<'h> {
         for object in &self.found.thin {
             let Some(header) = headers.and_then(|h| h.read(*object)) else { continue };
             let owner = header.owner_managed_id.map(|id| self.owner(id));
-            out.insert((*object, LockKind::Monitor), Held { owner, recursion: header.recursion, ..Held::default() });
+            out.insert((*object, LockKind::Monitor), HeldLock { owner, recursion: header.recursion, ..HeldLock::default() });
         }
         for block in blocks {
             let Some(object) = block.object else { continue };
             let held = block.held == Some(true);
-            let lock = Held {
+            let lock = HeldLock {
                 owner: block.owner_managed_id.filter(|_| held).map(|id| self.owner(id)),
                 recursion: block.recursion.filter(|_| held).map(|n| n.saturating_sub(1)),
                 waiting: block.waiters.map(u64::from),
                 sync_block: Some(block.index),
-                ..Held::default()
+                ..HeldLock::default()
             };
             out.insert((object, LockKind::Monitor), lock);
         }
@@ -214,17 +214,17 @@ impl<'h> Holders<'h> {
                 _ => {}
             }
             let owner = || if f.condition.is_some() { self.owner(state.owner) } else { self.owner_of_lock(state.owner) };
-            let lock = Held {
+            let lock = HeldLock {
                 owner: (state.held && state.owner != 0).then(owner),
                 recursion: state.held.then_some(state.recursion),
                 waiting: Some(state.waiters.into()),
-                ..Held::default()
+                ..HeldLock::default()
             };
             match self.primitives.monitors.get(&object) {
                 Some(of) => {
                     let monitor = (*of, LockKind::Monitor);
                     let sync_block = out.get(&monitor).and_then(|known| known.sync_block);
-                    out.insert(monitor, Held { sync_block, ..lock })
+                    out.insert(monitor, HeldLock { sync_block, ..lock })
                 }
                 None => out.insert((object, LockKind::Lock), lock),
             };
@@ -254,7 +254,7 @@ impl<'h> Holders<'h> {
                 check_count(object, count);
                 let waiting = library.i32(object, f.waiting).and_then(|n| u64::try_from(n).ok());
                 let Some(of) = self.primitives.collections.get(&object) else {
-                    out.insert((object, LockKind::Semaphore), Held { count, waiting, ..Held::default() });
+                    out.insert((object, LockKind::Semaphore), HeldLock { count, waiting, ..HeldLock::default() });
                     continue;
                 };
                 let whole = out.entry((*of, LockKind::BlockingCollection)).or_default();
@@ -266,13 +266,13 @@ impl<'h> Holders<'h> {
             for object in self.found.of(LockType::Countdown).chain(self.found.of(LockType::OtherCountdown)) {
                 let count = library.i32(object, f.count).map(i64::from);
                 check_count(object, count);
-                out.insert((object, LockKind::Countdown), Held { count, ..Held::default() });
+                out.insert((object, LockKind::Countdown), HeldLock { count, ..HeldLock::default() });
             }
         }
         if let Some(f) = self.primitives.barrier {
             for object in self.found.of(LockType::Barrier) {
                 let arrived = library.u32(object, f.counts).map(|n| i64::from(n >> BARRIER_SHIFT & BARRIER_COUNT));
-                out.insert((object, LockKind::Barrier), Held { count: arrived, ..Held::default() });
+                out.insert((object, LockKind::Barrier), HeldLock { count: arrived, ..HeldLock::default() });
             }
         }
     }
@@ -292,14 +292,14 @@ impl<'h> Holders<'h> {
             let waiters = [f.write_waiters, f.read_waiters, f.upgrade_waiters, f.write_upgrade_waiters];
             let waiting = waiters.into_iter().map(|field| library.u32(object, field).map(u64::from)).sum::<Option<u64>>();
             let of_lock = self.readers_of(&readers, object, f.id);
-            let lock = Held {
+            let lock = HeldLock {
                 owner: thread(f.writer),
                 upgrader: thread(f.upgrader),
                 upgrading: owners & WAITING_TO_UPGRADE != 0,
                 writers_first: owners & (WAITING_TO_WRITE | WAITING_TO_UPGRADE) != 0,
                 readers: of_lock,
                 waiting,
-                ..Held::default()
+                ..HeldLock::default()
             };
             out.insert((object, LockKind::ReaderWriter), lock);
         }
@@ -319,13 +319,13 @@ impl<'h> Holders<'h> {
             let writers = state.map_or(0, |s| s >> OLD_WAITING_WRITERS_SHIFT);
             let waiting = state.map(|s| writers.saturating_add((s & OLD_WAITING_READERS) >> OLD_WAITING_READERS_SHIFT).into());
             let owner = library.i32(object, f.writer).and_then(|id| u32::try_from(id).ok()).filter(|id| *id != 0);
-            let lock = Held {
+            let lock = HeldLock {
                 owner: owner.map(|id| self.owner(id)),
                 recursion: library.u16(object, f.level).filter(|_| owner.is_some()).map(|n| u32::from(n).saturating_sub(1)),
                 writers_first: writers > 0,
                 readers: self.readers_of(&readers, object, f.id),
                 waiting,
-                ..Held::default()
+                ..HeldLock::default()
             };
             out.insert((object, LockKind::ReaderWriter), lock);
         }
@@ -337,7 +337,7 @@ impl<'h> Holders<'h> {
         for class in classes {
             let owner =
                 constructors.runs(class).next().map(|i| self.owner_at(self.threads.get(i).and_then(|t| t.id).unwrap_or(0), Some(i)));
-            out.insert((class, LockKind::ClassConstructor), Held { owner, ..Held::default() });
+            out.insert((class, LockKind::ClassConstructor), HeldLock { owner, ..HeldLock::default() });
         }
     }
 
@@ -350,7 +350,7 @@ impl<'h> Holders<'h> {
             let Some(thread) = by_object.get(&owner).copied() else { continue };
             let id = self.threads.get(thread).and_then(|t| t.id).unwrap_or(0);
             let owner = Some(self.owner_at(id, Some(thread)));
-            out.insert((mutex, LockKind::WaitHandle), Held { owner, recursion: Some(recursion), ..Held::default() });
+            out.insert((mutex, LockKind::WaitHandle), HeldLock { owner, recursion: Some(recursion), ..HeldLock::default() });
         }
     }
 

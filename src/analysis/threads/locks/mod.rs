@@ -103,7 +103,7 @@ pub(in crate::analysis) fn thread_locks(runtime: &Runtime, namer: &Namer, notes:
 /// Adds the hash code to `header`, the header of the object at `object`. NativeAOT keeps hash codes in its table of monitors.
 pub(in crate::analysis) fn with_hash_code(heap: &Heap, namer: &Namer, object: Addr, header: HeaderModel, notes: &Collector) -> HeaderModel {
     let index = header.sync_block.as_ref().map(|block| block.index);
-    let Some(index) = index.filter(|_| header.hash_code.is_none() && heap.runtime().descriptor().is_native_aot()) else { return header };
+    let Some(index) = index.filter(|_| header.hash_code.is_none() && !heap.runtime().descriptor().has_sync_table()) else { return header };
     let Ok(types) = namer.types() else { return header };
     let library = Library::of(heap.runtime(), types, notes);
     let found = objects::find(heap, &Classifier::<LockType>::bind(types), None, notes);
@@ -142,11 +142,11 @@ impl<'h> State<'h> {
         }
         headers.iter().for_each(|h| h.note_sync_end(notes));
         let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
-        // NativeAOT programs do not have a sync table of the runtime: the locks of their monitors are objects.
-        if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
+        let has_table = runtime.descriptor().has_sync_table();
+        if headers.is_some() && blocks.is_none() && has_table {
             notes.add(Missing::Locks, None, "contended monitors cannot be shown: the sync table is not in the dump");
         }
-        let monitors = headers.is_some() && (blocks.is_some() || runtime.descriptor().is_native_aot());
+        let monitors = headers.is_some() && (blocks.is_some() || !has_table);
         let blocks = blocks.unwrap_or_default();
         let found = objects::find(heap, &types, headers.as_ref().filter(|_| thin == Thin::Listed), notes);
         let primitives = Primitives::read(&library, &types, &found, &blocks, notes);

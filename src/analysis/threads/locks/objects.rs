@@ -70,7 +70,7 @@ impl LockType {
 
 /// The objects that a walk found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct LockObjects {
     /// The kinds of the object at each address.
     pub(super) kinds: Map<Addr, Kinds<LockType>>,
     /// The objects of each type, in heap order.
@@ -83,7 +83,7 @@ pub(super) struct Found {
     pub(super) sync_tables: Vec<(Addr, Addr)>,
 }
 
-impl Found {
+impl LockObjects {
     /// The objects of a type, in heap order.
     pub(super) fn of(&self, kind: LockType) -> impl Iterator<Item = Addr> {
         self.list.iter().filter(move |(_, kinds)| kinds.is(kind)).map(|(address, _)| *address)
@@ -177,7 +177,7 @@ fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> 
 }
 
 /// Walks the heap; without `headers`, only the segments with objects of lock types.
-pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> Found {
+pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> LockObjects {
     let sync_end = headers.and_then(Headers::sync_end);
     let visitor = || Finder {
         classifier,
@@ -198,7 +198,7 @@ pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Opti
         let wanted = heap.types_where(notes, |ty| !ty.is_free && Use::of(classifier, ty).is_any());
         heap.walk_where(&wanted, visitor)
     };
-    let (mut out, mut found, mut past) = (Found::default(), Vec::new(), None);
+    let (mut out, mut found, mut past) = (LockObjects::default(), Vec::new(), None);
     for visitor in visitors {
         found.extend(visitor.found);
         out.thin.extend(visitor.thin);

@@ -1,6 +1,6 @@
 //! Binds the fields of the class library's locks, and finds the lock that a part, such as an event, belongs to.
 
-use super::objects::{Found, LockType};
+use super::objects::{LockObjects, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
 use super::wait_target::WaitTarget;
 use crate::analysis::{LockKind, WaitKind};
@@ -178,7 +178,7 @@ impl Primitives {
     pub(super) fn read(
         library: &Library,
         types: &Classifier<LockType>,
-        found: &Found,
+        found: &LockObjects,
         blocks: &[SyncBlockModel],
         notes: &Collector,
     ) -> Primitives {
@@ -216,7 +216,7 @@ impl Primitives {
     }
 
     /// Finds the semaphores of blocking collections.
-    fn collections(&mut self, library: &Library, found: &Found) {
+    fn collections(&mut self, library: &Library, found: &LockObjects) {
         let mut known: Map<Addr, Option<CollectionFields>> = Map::default();
         for object in found.of(LockType::BlockingCollection) {
             let Some(mt) = library.method_table(object) else { continue };
@@ -257,7 +257,7 @@ impl Primitives {
     }
 
     /// Finds the locks whose waiters block on the monitor of an inner object.
-    fn events(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
+    fn events(&mut self, library: &Library, found: &LockObjects, binder: &Binder<'_>) {
         let mut events: Map<Addr, WaitTarget> = Map::default();
         if let Some(fields) = self.countdown {
             for object in found.of(LockType::Countdown).chain(found.of(LockType::OtherCountdown)) {
@@ -299,7 +299,7 @@ impl Primitives {
     }
 
     /// Finds the locks whose waiters block on a wait handle.
-    fn handles(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
+    fn handles(&mut self, library: &Library, found: &LockObjects, binder: &Binder<'_>) {
         let Some(fields) = binder.bind(LockType::WaitHandle, HandleFields::bind, "wait handles") else { return };
         // An event inside a lock represents the lock.
         let mut events: Map<Addr, WaitTarget> = Map::default();
@@ -342,7 +342,7 @@ impl Primitives {
     }
 
     /// Adds the events of conditions: one of the lock that a condition belongs to, and one of each waiter.
-    fn conditions(&self, library: &Library, found: &Found, binder: &Binder<'_>, events: &mut Map<Addr, WaitTarget>) {
+    fn conditions(&self, library: &Library, found: &LockObjects, binder: &Binder<'_>, events: &mut Map<Addr, WaitTarget>) {
         let Some(f) = self.condition else { return };
         let waiter = binder.of_some(LockType::ConditionWaiter, WaiterFields::bind);
         for condition in found.of(LockType::Condition) {

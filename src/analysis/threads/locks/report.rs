@@ -96,7 +96,7 @@ named_enum! {
 pub struct LocksReport {
     /// Locks that are held or waited for, most waiters first.
     pub locks: Vec<LockModel>,
-    /// With `--top`: number of locks that are not listed, if there are any.
+    /// Number of locks that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
     /// The blocked threads, in the order of the runtime's list.

@@ -1,6 +1,6 @@
 //! Determines the tasks that threads wait for.
 
-use super::objects::{Found, LockType};
+use super::objects::{LockObjects, LockType};
 use super::primitives::Primitives;
 use super::waits::Wait;
 use crate::analysis::walk::objects_of;
@@ -42,7 +42,7 @@ pub(super) fn lift(
     heap: &Heap,
     library: &Library,
     types: &Classifier<LockType>,
-    (found_locks, primitives): (&Found, &Primitives),
+    (found_locks, primitives): (&LockObjects, &Primitives),
     waits: &mut [Wait],
     notes: &Collector,
 ) -> Vec<Addr> {
@@ -107,7 +107,7 @@ pub(super) fn lift(
 fn by_waiter(
     library: &Library,
     types: &Classifier<LockType>,
-    (found, primitives): (&Found, &Primitives),
+    (found, primitives): (&LockObjects, &Primitives),
     notes: &Collector,
 ) -> Map<Addr, Addr> {
     let mut out = Map::default();

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 
-use super::objects::{Found, LockType};
+use super::objects::{LockObjects, LockType};
 use super::wait_target::WaitTarget;
 use crate::analysis::{LockKind, WaitKind};
 use crate::base::Addr;
@@ -73,13 +73,13 @@ struct Entry {
 }
 
 /// Maps each `Lock` in the table of monitors to the object that it locks.
-pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
+pub(super) fn monitors(library: &Library, found: &LockObjects) -> Map<Addr, Addr> {
     let entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, None));
     entries.filter_map(|e| Some((library.reference(e.at, e.fields.lock)?, e.object))).collect()
 }
 
 /// Returns the hash code of `object` from entry `index`, which its header refers to. `None` if the code is 0, which means that it was not computed.
-pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Addr) -> Option<u32> {
+pub(super) fn hash_code(library: &Library, found: &LockObjects, index: u32, object: Addr) -> Option<u32> {
     // The heap may still have the array that the table used before it last grew.
     let mut entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, Some(index.into())));
     let entry = entries.find(|e| e.object == object)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::class_constructors::{ClassConstructors, is_of_starts};
-use super::objects::{Found, LockType};
+use super::objects::{LockObjects, LockType};
 use super::primitives::Primitives;
 use super::wait_target::WaitTarget;
 use crate::analysis::{LockKind, WaitEvidence, WaitKind};
@@ -172,8 +172,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
     let walked = match runtime.walk_stacks(Asked::default(), |_| true, notes) {
         Ok(walked) => walked,
-        // Stacks of NativeAOT programs cannot be walked.
-        Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
+        Err(_) if !runtime.descriptor().has_code_tables() => Vec::new(),
         Err(e) => {
             notes.add(Missing::Stacks, None, format!("the stacks of blocked threads cannot be shown: {e}"));
             Vec::new()
@@ -233,7 +232,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
 pub(super) struct Waits<'w> {
     pub(super) heap: &'w Heap,
     pub(super) library: &'w Library,
-    pub(super) found: &'w Found,
+    pub(super) found: &'w LockObjects,
     pub(super) primitives: &'w Primitives,
     /// Sync blocks by address.
     pub(super) blocks: Map<Addr, SyncBlockModel>,

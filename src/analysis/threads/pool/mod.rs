@@ -87,8 +87,7 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
 fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     let runtime = heap.runtime();
     let threads: Vec<u64> = workers.iter().filter(|w| w.blocked_by.is_none()).filter_map(|w| w.os_id).collect();
-    // Stacks of NativeAOT programs cannot be walked.
-    if threads.is_empty() || runtime.descriptor().is_native_aot() {
+    if threads.is_empty() || !runtime.descriptor().has_code_tables() {
         return;
     }
     let mut methods: Map<u64, (Name, Option<Name>)> = Map::default();

@@ -40,7 +40,7 @@ named_enum! {
 pub struct RequestsReport {
     /// The requests in flight: incoming ones, oldest first, then outgoing ones.
     pub requests: Vec<RequestModel>,
-    /// With `--top`: number of requests that are not listed, if there are any.
+    /// Number of requests that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
     /// Number of requests on the heap that are not in flight: outgoing ones that were answered or never sent, and `HttpContext`s that have

@@ -50,15 +50,15 @@ named_enum! {
 pub struct StacksReport {
     /// Number of managed threads with a stack.
     pub total: u64,
-    /// The threads: the crashed one first, the others in the order of the runtime's list. `null` with `--merge`.
+    /// The threads: the crashed one first, the others in the order of the runtime's list. `null` with `merge`.
     pub threads: Option<Vec<ThreadStackModel>>,
-    /// With `--top`: number of threads that are not listed, if there are any.
+    /// Number of threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
     /// Location of the crash with native frames; on a managed thread, only the frames below its managed code. `null` without a crash, and
     /// if that thread was not selected.
     pub fault: Option<FaultModel>,
-    /// With `--merge`: stacks with equal frames merged, outermost frame first, most threads first.
+    /// With `merge`: stacks with equal frames merged, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
     /// Whether screens show the frames of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
@@ -81,7 +81,7 @@ pub struct ThreadStackModel {
     pub coverage: StackCoverage,
     /// Parts of the stack that are scanned conservatively.
     pub gaps: Vec<StackGap>,
-    /// The wait that blocks the thread; `null` if it is not blocked, or without `--waits`.
+    /// The wait that blocks the thread; `null` if it is not blocked, or without `waits`.
     pub waits_for: Option<Box<ThreadWait>>,
     /// Exception in flight.
     pub exception: Option<Arc<ExceptionModel>>,

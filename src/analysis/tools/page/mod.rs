@@ -49,7 +49,8 @@ pub struct PageQuery {
 
 /// Creates a page about the process in `dump`. `before`: an earlier dump of the same process, to show what has changed.
 ///
-/// # Errors [`Error::Runtime`] if the runtime cannot be read, or the file is a heap snapshot.
+/// # Errors
+/// [`Error::Runtime`] if the runtime cannot be read, or the file is a heap snapshot.
 pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) -> Result<Answer<PageReport>, Error> {
     let runtime = dump.runtime_at(query.runtime)?;
     let notes = Collector::new();

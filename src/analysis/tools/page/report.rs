@@ -19,7 +19,7 @@ use crate::model::{OomReport, ReachTotals, StaticsReport};
 pub struct PageReport {
     /// Subject of the page: the name of the process, or of the file.
     pub title: String,
-    /// Whether the contents of the process were left out (the default without `--contents`).
+    /// Whether the contents of the process were left out.
     pub without_contents: bool,
     /// The command line that created the page.
     pub made_by: String,

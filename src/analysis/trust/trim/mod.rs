@@ -130,7 +130,7 @@ impl<'d> Trim<'d> {
 
     /// Returns the number of bytes in the copy that are not in the dump.
     pub fn module_bytes(&self) -> u64 {
-        let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+        let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| r.range()).collect();
         bytes(&subtract(&union(kept, 0), &captured(self.dump.memory())))
     }
 
@@ -176,7 +176,7 @@ impl<'d> Trim<'d> {
             redacted = Some(Redaction::new(self.dump, contents, &self.reads).write(&mut sink)?);
         } else {
             for range in &self.layout.ranges {
-                sink.copy(self.dump.memory(), AddrRange::new(range.start, range.start.plus(range.len)))?;
+                sink.copy(self.dump.memory(), range.range())?;
             }
         }
         sink.finish()?.flush()?;
@@ -186,7 +186,7 @@ impl<'d> Trim<'d> {
     /// Returns the bytes in the dump and in the copy, by kind of memory.
     pub fn parts(&self) -> Vec<TrimPart> {
         let dump = self.dump;
-        let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+        let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| r.range()).collect();
         let mut left = (captured(dump.memory()), union(kept, 0));
         let before = dump.file().facts.file_bytes.saturating_sub(dump.file().facts.captured_bytes);
         let head = self.layout.file_bytes.saturating_sub(bytes(&left.1));
@@ -211,7 +211,7 @@ fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     let dump = dump.file();
     let index = ThreadStacks::new(dump);
     let stacks = dump.threads.iter().filter_map(|t| t.stack.or_else(|| index.around(t.stack_pointer?)));
-    let images = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+    let images = dump.modules.iter().map(|m| m.range());
     [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
 }
 
@@ -222,7 +222,7 @@ impl Addresses {
     fn of(dump: &Dump) -> Addresses {
         let mut all = captured(dump.memory());
         all.extend(dump.file().regions.iter().map(|r| r.range));
-        all.extend(dump.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))));
+        all.extend(dump.file().modules.iter().map(|m| m.range()));
         Addresses(union(all, 0))
     }
 

@@ -28,7 +28,7 @@ impl<'r, W: Write> Sink<'r, W> {
     fn next_range(&mut self) -> bool {
         match self.ranges.next() {
             Some(r) => {
-                self.rest = AddrRange::new(r.start, r.start.plus(r.len));
+                self.rest = r.range();
                 true
             }
             None => false,

@@ -104,7 +104,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     let at = gap.range.start;
     // An object whose first words are partly missing from the dump is not corrupt.
     let needed = heap.memory().ptr_bytes().saturating_mul(2);
-    if heap.memory().captured(AddrRange::new(at, at.plus(needed))) < needed {
+    if heap.memory().captured(AddrRange::of(at, needed)) < needed {
         return Verdict::Undecidable;
     }
     // An object whose class is missing is not corrupt either.

@@ -87,9 +87,9 @@ impl FindingId {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct VerifyReport {
-    /// With `--object`: the object checked.
+    /// The object that was checked; `null` if the whole heap was.
     pub object: Option<Addr>,
-    /// Findings, errors first, then by address; limited by `--top`.
+    /// Findings, errors first, then by address; limited by `top`.
     pub findings: Vec<FindingModel>,
     /// Number of all findings by kind.
     pub summary: Vec<FindingCount>,

@@ -1,3 +1,5 @@
+//! Tests with the sections of a NativeAOT program, written by hand.
+
 // The numbers in these tests are small enough for the casts.
 #![allow(clippy::cast_possible_truncation)]
 

@@ -247,7 +247,7 @@ impl Reader<'_> {
         let mut objects = self.large_objects(first);
         objects.sort_unstable();
         for (at, size) in objects {
-            out.segment(AddrRange::new(at, at.plus(size)), 1, Generation::Loh);
+            out.segment(AddrRange::of(at, size), 1, Generation::Loh);
         }
     }
 }

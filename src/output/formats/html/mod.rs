@@ -14,7 +14,8 @@ use crate::analysis::MapCell;
 use crate::output::count;
 use crate::output::layout::{Layout, title};
 use crate::output::report::{Chapter, Picture, Section};
-use crate::output::table::{Align, Column, Fit, Heading, Readers, Row, Table};
+use crate::output::columns::{Align, Column, Fit, Readers, Row};
+use crate::output::table::{Heading, Table};
 use crate::output::{Cell, plural};
 use text::{Escaped, percent, short};
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::{Os, Shape};
+use crate::memory::ReadError;
 use crate::memory::tests::memory_of;
 use crate::stack::{Registers, Saved};
 use writer::Method;

@@ -27,7 +27,7 @@ pub struct BridgeReport {
     pub bridged: u64,
     /// Number of bridged objects that only the handles of the bridge keep alive.
     pub dead: u64,
-    /// Whether live objects are included (`--all`).
+    /// Whether live objects are included (`all`).
     pub all: bool,
     /// Strongly connected components with bridged objects, in topological order: referrers first.
     pub sccs: Vec<BridgeScc>,

@@ -29,11 +29,11 @@ pub struct UnreachableReport {
     pub unreachable: Sum,
     /// Garbage by class.
     pub classes: Vec<GarbageTotal>,
-    /// Garbage by type and class, most bytes first; `null` with `--objects`.
+    /// Garbage by type and class, most bytes first; `null` with `objects`.
     pub types: Option<Vec<GarbageType>>,
-    /// With `--objects`: the objects, in heap order.
+    /// With `objects`: the objects, in heap order.
     pub objects: Option<Vec<GarbageObject>>,
-    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
     /// Coverage of each kind of root. With incomplete coverage, some listed objects may be reachable; with conservative coverage, more
     /// objects may be unreachable.

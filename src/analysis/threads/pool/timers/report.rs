@@ -36,7 +36,7 @@ pub struct TimersReport {
     pub clock: Option<TimerClock>,
     /// The timers, by due time. Timers that were never started or are disposed come last.
     pub timers: Vec<TimerModel>,
-    /// With `--top`: number of timers that are not listed, if there are any.
+    /// Number of timers that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
     /// Waits of `ThreadPool.RegisterWaitForSingleObject`.

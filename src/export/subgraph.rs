@@ -109,7 +109,7 @@ pub struct Edge {
 }
 
 /// The exported part of a heap.
-pub struct Part<'h> {
+pub struct Subgraph<'h> {
     /// The heap.
     pub heap: &'h Heap,
     /// Graph of the heap.
@@ -135,24 +135,24 @@ pub struct Part<'h> {
 
 const LEFT_OUT: u32 = u32::MAX;
 
-impl std::fmt::Debug for Part<'_> {
+impl std::fmt::Debug for Subgraph<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Part").field("objects", &self.sum.count).field("references", &self.references).finish_non_exhaustive()
+        f.debug_struct("Subgraph").field("objects", &self.sum.count).field("references", &self.references).finish_non_exhaustive()
     }
 }
 
-impl<'h> Part<'h> {
+impl<'h> Subgraph<'h> {
     /// Builds the subgraph that `scope` selects.
     ///
     /// # Errors
     /// [`Error::NoObject`] if no object is at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
-    pub fn open(heap: &'h Heap, scope: &Scope) -> Result<Part<'h>, Error> {
+    pub fn open(heap: &'h Heap, scope: &Scope) -> Result<Subgraph<'h>, Error> {
         let notes = heap.begin();
         let graph = notes.with(heap.graph(false)?);
         graph.root_notes(scope.stacks).into_iter().for_each(|n| notes.extend(n));
         graph.note_doubts(scope.stacks, Depends::Roots, &notes);
         let tree = heap.dominators(scope.stacks)?;
-        let mut part = Part {
+        let mut part = Subgraph {
             heap,
             graph,
             tree,
@@ -315,7 +315,7 @@ impl<'h> Part<'h> {
         self.through.iter().skip(from).take_while(move |(above, _)| *above == Some(id)).map(|(_, to)| *to)
     }
 
-    /// Returns the number of [`Part::edges`] of an exported object.
+    /// Returns the number of [`Subgraph::edges`] of an exported object.
     pub fn edge_count(&self, id: ObjectId) -> u64 {
         len64(self.held(id).count())
     }
@@ -325,7 +325,7 @@ impl<'h> Part<'h> {
         self.successors(id).chain(self.through(id))
     }
 
-    /// Visits the edges of an exported object, in the order of [`Part::held`].
+    /// Visits the edges of an exported object, in the order of [`Subgraph::held`].
     pub fn edges(&self, id: ObjectId, names: &mut FieldNames<'_, TypeIndex>, mut visit: impl FnMut(Edge)) {
         let Some((index, kind)) = self.graph.type_index(id).and_then(|t| Some((t, self.graph.types.get(t)?))) else { return };
         let mut vias: Vec<Option<FieldPlace>> = Vec::new();
