@@ -106,3 +106,15 @@ fn document(name: &str, part: &str) {
         assert!(old == new, "docs/coverage.md is outdated; GCDUMP_BLESS=1 cargo test --test it stacks:: rewrites it");
     }
 }
+
+/// Merged stacks are those of flame graphs: the format for them has the same lines as without `--merge`.
+#[test]
+fn merged_stacks_can_be_folded() {
+    for name in ["net10-wks-deadlock-heap", "net10-wks-pool-heap", "net8-wks-deadlock-heap"] {
+        let dump = format!("{}/dumps/corpus/{name}.dmp.zst", env!("CARGO_MANIFEST_DIR"));
+        let folded = |more: &[&str]| run(&[&["stacks", "--format", "folded", "--no-local-files", &dump], more].concat()).out;
+        let each = folded(&[]);
+        assert!(each.lines().count() > 2, "{each}");
+        assert_eq!(folded(&["--merge"]), each, "{name}");
+    }
+}

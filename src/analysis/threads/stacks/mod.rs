@@ -30,7 +30,7 @@ use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 pub(crate) use fail_fast::{FailFast, fail_fast};
 use merge::Merger;
-pub(crate) use merge::{folded as folded_stacks, key as frame_key, label as frame_label, repeated as repeated_frames};
+pub(crate) use merge::{folded as folded_stacks, folded_tree, key as frame_key, label as frame_label, repeated as repeated_frames};
 pub(crate) use overflow::{Recursion, recursion};
 
 /// Maximum bytes of names and frames in the answer, per byte of the dump.
