@@ -41,6 +41,8 @@ Dictionary every instance of the generic type
   /^Lab.*Node$/      a regular expression for a part of the full name; /(?i)lab/ in any case
   async Lab.Db.Load  the box of an asynchronous method, as answers show it
   0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
+Commas outside of brackets separate types: Lab.Dog,Lab.Node is both. The name of a type's assembly may follow the type, as logs \
+write it: Lab.Dog, lab, Version=1.0.0.0.
 A word without *, ? and slashes means the first of these that some type fits. If no type fits, a message lists the nearest \
 names, and the exit code is 1.
 
