@@ -97,7 +97,9 @@ const EXIT_CODES: &str = "  0   complete answer
   2   usage error, or more memory needed than --max-memory allows, or more threads (mcp) than the system starts
   3   no readable dump
   4   no supported .NET runtime in it
-  5   partial answer: something is missing from the dump, or has an impossible value; warnings say what (with --strict: any warning)
+  5   partial answer: something is missing from the dump, or has an impossible value; warnings say what (with --strict: any warning). What fails for \
+certain exits with 1 all the same: an error that verify finds, a rule of diff that the missing data cannot change, a finding of analyze --fail-on whose own \
+inspection was complete
   6   timed out (--timeout)
   7   the answer, or a temporary file (TMPDIR), could not be written
   130 ended by SIGINT, SIGTERM or SIGHUP; no part of a file is left
