@@ -238,7 +238,7 @@ fn groups_that_are_not_listed_are_counted() {
     }
 }
 
-/// Types of the lab in a list, with the name of their assembly, and addresses at which there is no method table.
+/// Types of the lab in a list, with the name of their assembly, and addresses without a method table.
 #[test]
 fn types_are_selected_by_lists_and_wrong_addresses_are_named() {
     let dump = common::own_unpacked();
