@@ -7,12 +7,13 @@ use regex_lite::Regex;
 
 use super::Namer;
 use super::csharp::{is_generic, with_any_parameters, with_full_names, with_nullables};
+use super::known_types::KnownTypes;
 use super::reflected::{ANY, printed, with_any};
 use super::type_list::{items, names_assembly, patterns};
 use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, Missing, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
-use crate::clr::type_names::{Label, TypeNames};
+use crate::clr::type_names::Label;
 use crate::gc::ObjectType;
 
 /// A user's description of one or more types.
@@ -212,62 +213,6 @@ impl TypeFilter {
     }
 }
 
-/// The types that patterns are resolved against.
-pub(crate) trait KnownTypes {
-    /// The names of the types.
-    fn labels(&self) -> Vec<Label>;
-
-    /// File names of the modules that define the types.
-    fn modules(&self) -> Vec<String>;
-
-    /// Why no type has its method table at `address`, with what is there; `None` if a type has it.
-    fn no_type_at(&self, address: Addr) -> Option<String>;
-}
-
-/// Types by their method tables, with the namer of the answer.
-pub(crate) struct NamedTypes<'n, F> {
-    /// The names.
-    pub(crate) namer: &'n Namer,
-    /// Returns the method tables.
-    pub(crate) tables: F,
-}
-
-impl<F: Fn() -> Vec<Addr>> KnownTypes for NamedTypes<'_, F> {
-    fn labels(&self) -> Vec<Label> {
-        (self.tables)().into_iter().map(|mt| self.namer.label(mt)).collect()
-    }
-
-    fn modules(&self) -> Vec<String> {
-        (self.tables)().into_iter().filter_map(|mt| self.namer.module(mt)).collect()
-    }
-
-    fn no_type_at(&self, address: Addr) -> Option<String> {
-        self.namer.no_type_at(address)
-    }
-}
-
-/// Types by their method tables, with the type names of the process.
-pub(crate) struct LoadedTypes<'n, F> {
-    /// The names.
-    pub(crate) names: &'n TypeNames,
-    /// Returns the method tables.
-    pub(crate) tables: F,
-}
-
-impl<F: Fn() -> Vec<Addr>> KnownTypes for LoadedTypes<'_, F> {
-    fn labels(&self) -> Vec<Label> {
-        (self.tables)().into_iter().map(|mt| self.names.label(mt)).collect()
-    }
-
-    fn modules(&self) -> Vec<String> {
-        (self.tables)().into_iter().filter_map(|mt| self.names.name(mt).module.clone()).collect()
-    }
-
-    fn no_type_at(&self, address: Addr) -> Option<String> {
-        self.names.no_type_at(address)
-    }
-}
-
 /// Returns the patterns in a list of names. The modules are needed only for a list.
 fn parts<'t>(text: &'t str, types: &dyn KnownTypes) -> Vec<&'t str> {
     let modules: LazyCell<Vec<String>, _> = LazyCell::new(|| types.modules());
@@ -276,7 +221,8 @@ fn parts<'t>(text: &'t str, types: &dyn KnownTypes) -> Vec<&'t str> {
 
 /// Resolves the address of a method table, with a note if no type has it.
 fn table_of(table: Addr, types: &dyn KnownTypes, notes: &Collector) -> Meaning {
-    if let Some(why) = types.no_type_at(table) {
+    // An object may have a method table that is damaged.
+    if let Some(why) = types.no_type_at(table).filter(|_| !types.has(table)) {
         notes.add(NoteKind::NoMatch, table, why);
     }
     Meaning::Table(table)
@@ -457,6 +403,10 @@ mod tests {
     impl KnownTypes for Listed<'_> {
         fn labels(&self) -> Vec<Label> {
             self.0.iter().map(|name| Label { name: (*name).into(), is_lost: false }).collect()
+        }
+
+        fn has(&self, _: Addr) -> bool {
+            false
         }
 
         fn modules(&self) -> Vec<String> {
