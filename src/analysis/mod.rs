@@ -81,8 +81,8 @@ pub use holders::refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, Ref
 pub(crate) use holders::retained::SUSPECT_SHARE;
 pub use holders::retained::{
     BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, Retained, RetainedBy,
-    RetainedDetail, RetainedGroup, RetainedObject, RetainedQuery, RetainedReport, RetainedType, RetainedView, Suspect, SuspectKind,
-    TreeRow, objsize, retained,
+    RetainedDetail, RetainedGroup, RetainedObject, RetainedQuery, RetainedReport, RetainedType, RetainedView, SampledTypes, Suspect,
+    SuspectKind, TreeRow, objsize, retained,
 };
 pub(crate) use holders::roots::each_root;
 pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsReport, roots};
@@ -121,7 +121,9 @@ pub use threads::stacks::{
     CodeKind, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksQuery,
     StacksReport, ThreadStackModel, stacks,
 };
-pub(crate) use threads::stacks::{FailFast, Recursion, each_stack, fail_fast, folded_stacks, frame_label, recursion, repeated_frames};
+pub(crate) use threads::stacks::{
+    FailFast, Recursion, each_stack, fail_fast, folded_stacks, folded_tree, frame_label, recursion, repeated_frames,
+};
 pub use tools::page::{Icicle, IcicleBox, LackingPart, PageQuery, PageReport, PageSuspect, PageType, PageTypes, TypesRest, page};
 pub(crate) use trust::trim::{Contents, Trim};
 #[doc(hidden)]

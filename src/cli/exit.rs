@@ -50,6 +50,11 @@ impl Exit {
     pub(super) const fn negative_if(self, bad: bool) -> Exit {
         if bad && matches!(self, Exit::Ok) { Exit::Negative } else { self }
     }
+
+    /// Returns [`Exit::Negative`] if `bad`, even if the answer is partial: what is missing cannot change that result.
+    pub(super) const fn negative_for_certain_if(self, bad: bool) -> Exit {
+        if bad && matches!(self, Exit::Ok | Exit::Partial) { Exit::Negative } else { self }
+    }
 }
 
 /// A command line that parses but is invalid: exit code 2.

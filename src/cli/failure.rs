@@ -84,6 +84,10 @@ pub(super) fn exit_of(e: &anyhow::Error) -> Exit {
             | Error::Nothing(_),
         ) => Exit::Negative,
         Some(Error::Unknown(..)) => Exit::Partial,
+        Some(Error::Value(e)) => match e.is_known() {
+            true => Exit::Negative,
+            false => Exit::Partial,
+        },
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
         _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,
         // I/O errors of reading a dump are wrapped in `DumpError`; others come from writing.

@@ -41,6 +41,8 @@ Dictionary every instance of the generic type
   /^Lab.*Node$/      a regular expression for a part of the full name; /(?i)lab/ in any case
   async Lab.Db.Load  the box of an asynchronous method, as answers show it
   0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
+Commas outside of brackets separate types: Lab.Dog,Lab.Node is both. The name of a type's assembly may follow the type, as logs \
+write it: Lab.Dog, lab, Version=1.0.0.0.
 A word without *, ? and slashes means the first of these that some type fits. If no type fits, a message lists the nearest \
 names, and the exit code is 1.
 
@@ -95,7 +97,9 @@ const EXIT_CODES: &str = "  0   complete answer
   2   usage error, or more memory needed than --max-memory allows, or more threads (mcp) than the system starts
   3   no readable dump
   4   no supported .NET runtime in it
-  5   partial answer: something is missing from the dump, or has an impossible value; warnings say what (with --strict: any warning)
+  5   partial answer: something is missing from the dump, or has an impossible value; warnings say what (with --strict: any warning). What fails for \
+certain exits with 1 all the same: an error that verify finds, a rule of diff that the missing data cannot change, a finding of analyze --fail-on whose own \
+inspection was complete
   6   timed out (--timeout)
   7   the answer, or a temporary file (TMPDIR), could not be written
   130 ended by SIGINT, SIGTERM or SIGHUP; no part of a file is left

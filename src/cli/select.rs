@@ -24,7 +24,8 @@ use crate::session::TypePattern;
 /// Selects types. All commands whose rows have a type share it.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct TypesArg {
-    /// Only this type (repeatable): full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
+    /// Only this type, or these types separated by commas (repeatable): full or simple name, part of one, glob (* and ?), or method table; see
+    /// gcdump help patterns.
     #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
     types: Vec<TypePattern>,
 }

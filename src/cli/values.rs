@@ -12,7 +12,9 @@ pub(super) fn number(text: &str) -> Result<usize, String> {
 pub(super) fn type_pattern(text: &str) -> Result<TypePattern, String> {
     const BARE: usize = 8;
     let bare = || text.len() >= BARE && text.bytes().any(|b| b.is_ascii_digit()) && address(text).is_ok();
-    if text.starts_with("0x") || text.starts_with("0X") || bare() {
+    // A list of types may contain addresses.
+    let is_address = || text.starts_with("0x") || text.starts_with("0X") || bare();
+    if !text.contains(',') && is_address() {
         return address(text).map(TypePattern::MethodTable);
     }
     if text.is_empty() { Err("expected a type name".into()) } else { TypePattern::named(text) }

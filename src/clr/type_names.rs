@@ -14,7 +14,7 @@ use super::render::{Layouts, Notation, Renderer, is_type_desc};
 pub(crate) use super::type_name::has_label;
 pub use super::type_name::{NameQuality, TypeName};
 use crate::base::hash::Map;
-use crate::base::missed::{Kept, watched};
+use crate::base::missed::{Kept, tried, watched};
 use crate::base::{Addr, Budget, Collector, Limits, Name, Os};
 use crate::contract::{ContractError, Descriptor, Site};
 use crate::memory::{FileSearch, Memory};
@@ -202,6 +202,28 @@ impl TypeNames {
     /// The label of the type with the method table at `mt`.
     pub(crate) fn label(&self, mt: Addr) -> Label {
         Label { name: self.name(mt).to_name(), is_lost: self.is_lost(mt) }
+    }
+
+    /// Why no type has its method table at `mt`, with what is there; `None` if a type has it, or if the dump lacks the structures that would show it.
+    pub(crate) fn no_type_at(&self, mt: Addr) -> Option<String> {
+        let is_type = |mt| self.tables.is_valid(mt) == Ok(true);
+        tried(|| {
+            let valid = self.tables.is_valid(mt);
+            let Ok(first) = self.memory.word(mt) else {
+                let lacks =
+                    || format!("no type is known to have the method table {mt}, whose memory is not in the dump; see gcdump where {mt}");
+                return (valid != Ok(true)).then(lacks);
+            };
+            // The lowest bits of an object's first word are marks of the GC.
+            let of_object = Addr(first & !self.memory.ptr_bytes().saturating_sub(1));
+            (valid == Ok(false)).then(|| match is_type(of_object) {
+                true => format!(
+                    "no type has the method table {mt}: an object of type {} is there (gcdump object {mt})",
+                    self.name(of_object).to_name()
+                ),
+                false => format!("no type has the method table {mt}; gcdump where {mt} says what is there"),
+            })
+        })
     }
 
     /// Whether the name of the type with the method table at `mt`, or a part of it, is missing from the dump.

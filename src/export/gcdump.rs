@@ -46,7 +46,7 @@ mod form {
 /// Facts about the dump that the file records besides the graph.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// Time at which the heap was captured, in seconds since 1970.
+    /// Time at which the heap was captured, in seconds since 1970. The file has the smallest time of .NET, January 1 of the year 1, if it is unknown.
     pub time: Option<u64>,
     /// Name of the process.
     pub process: String,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Namer, TypeFilter, TypePattern};
+use super::{NamedTypes, Namer, TypeFilter, TypePattern};
 use crate::base::{Collector, IndexVec, Name};
 use crate::gc::{ObjectId, ObjectType, TypeIndex};
 use crate::heapgraph::{HeapGraph, RawRoot};
@@ -24,8 +24,8 @@ impl HeapGraph {
 
     /// For each type, whether it matches one of `patterns`. Free space never does.
     pub(crate) fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> IndexVec<TypeIndex, bool> {
-        let labels = || self.types_met().filter(|t| !t.is_free).map(|t| namer.label(t.method_table)).collect();
-        let filter = TypeFilter::of(patterns, labels, notes);
+        let tables = || self.types_met().filter(|t| !t.is_free).map(|t| t.method_table).collect();
+        let filter = TypeFilter::of(patterns, &NamedTypes { namer, tables }, notes);
         let wanted = |t: &Arc<ObjectType>| filter.takes(t, namer);
         self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
     }

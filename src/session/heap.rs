@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::heap_parts::HeapParts;
 use super::kind::no_heap;
-use super::{Error, Namer, Runtime, TypeFilter, TypePattern};
+use super::{Error, NamedTypes, Namer, Runtime, TypeFilter, TypePattern};
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
 use crate::contract::ContractError;
 use crate::dump;
@@ -188,13 +188,13 @@ impl Heap {
     /// Resolves type patterns against the types on the heap. If a pattern is a name, this requires the type sums, which the first call computes by a
     /// heap walk.
     pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
-        let labels = || {
+        let tables = || {
             let TypeSums { sums, .. } = notes.with(self.type_sums());
             let types = self.walker().types().list();
             let met = types.iter().zip(sums).filter(|(_, sum)| sum.count > 0);
-            met.map(|(kind, _)| namer.label(kind.method_table)).collect()
+            met.map(|(kind, _)| kind.method_table).collect()
         };
-        TypeFilter::of(patterns, labels, notes)
+        TypeFilter::of(patterns, &NamedTypes { namer, tables }, notes)
     }
 
     /// The objects by type, counted by one walk and cached.

@@ -222,6 +222,14 @@ impl Namer {
         Label { name: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
+    /// Why no type has its method table at `address`, with what is there; `None` if a type has it, or if the dump lacks the structures that would show it.
+    pub(crate) fn no_type_at(&self, address: Addr) -> Option<String> {
+        match &self.table {
+            Some(table) => table.get(address).is_none().then(|| format!("no type of the file has the number {address}")),
+            None => self.names.as_ref()?.no_type_at(address),
+        }
+    }
+
     /// Whether the type has no name because data is missing from the dump.
     fn is_lost(&self, method_table: Addr) -> bool {
         self.names.as_ref().map_or(self.table.is_none(), |names| names.is_lost(method_table))

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{Runtime, TypeFilter, TypePattern, loaded_types};
+use super::{LoadedTypes, Runtime, TypeFilter, TypePattern, loaded_types};
 use crate::base::hash::Set;
 use crate::base::missed::{contradiction, may_be_mapped, watched};
 use crate::base::{Addr, Budget, Collector, Count, NoteKind, len64};
@@ -139,8 +139,8 @@ impl<'t> StaticsReader<'t> {
         };
         let name = |mt: Addr| self.types().names().name(mt).to_name();
         let declaring = self.declaring(list.iter().chain(more).copied().filter(|mt| seen.insert(*mt)), &wanted);
-        let labels = || declaring.iter().map(|(info, _)| self.types().names().label(info.address)).collect();
-        let filter = TypeFilter::of(&options.types, labels, notes);
+        let tables = || declaring.iter().map(|(info, _)| info.address).collect();
+        let filter = TypeFilter::of(&options.types, &LoadedTypes { names: self.types().names(), tables }, notes);
         for (info, fields) in &declaring {
             if !filter.is_empty() && !filter.matches(info.address, || name(info.address)) {
                 continue;

@@ -1,12 +1,15 @@
 //! Type patterns, and the list of loaded types.
 
+use std::cell::LazyCell;
 use std::fmt;
 
 use regex_lite::Regex;
 
 use super::Namer;
 use super::csharp::{is_generic, with_any_parameters, with_full_names, with_nullables};
+use super::known_types::KnownTypes;
 use super::reflected::{ANY, printed, with_any};
+use super::type_list::{items, names_assembly, patterns};
 use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, Missing, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
@@ -23,7 +26,9 @@ pub enum TypePattern {
     /// enclosing types and generic arguments, then with parts of full names. The comparisons with simple names and with parts ignore case. C#
     /// keywords are replaced by the types that they name: `int` is `System.Int32`, `int?` is `System.Nullable<System.Int32>`. If a wildcard pattern
     /// matches no name, names that end with `?` are nullable types as well: `DateTime?[]`. Names may have the form of reflection
-    /// (``List`1[[System.String, System.Private.CoreLib]]``). `List<>`, ``List`1`` and `List<T>` are all instances of the generic type.
+    /// (``List`1[[System.String, System.Private.CoreLib]]``). `List<>`, ``List`1`` and `List<T>` are all instances of the generic type. Commas outside of
+    /// brackets separate several such texts. An item that names the assembly of the type before it is ignored: an assembly of the process, or one with
+    /// its version.
     Name(String),
 }
 
@@ -34,9 +39,10 @@ impl TypePattern {
     /// A message if the pattern is an invalid regular expression.
     pub fn named(name: &str) -> Result<TypePattern, String> {
         let name = name.trim();
-        match expression(name) {
-            Some(Err(e)) => Err(format!("{name} is not a regular expression: {e}")),
-            _ => Ok(TypePattern::Name(name.into())),
+        let wrong = items(name).into_iter().find_map(|item| Some((item, expression(item)?.err()?)));
+        match wrong {
+            Some((item, e)) => Err(format!("{item} is not a regular expression: {e}")),
+            None => Ok(TypePattern::Name(name.into())),
         }
     }
 
@@ -163,36 +169,25 @@ pub(crate) struct TypeFilter {
 }
 
 impl TypeFilter {
-    /// Resolves each pattern to its closest matches among `labels`, the names of the types, which are computed only if a pattern is a name.
-    /// Adds notes on patterns that match no type, and on patterns that might match a type whose name is missing from the dump.
-    pub(crate) fn of(patterns: &[TypePattern], labels: impl FnOnce() -> Vec<Label>, notes: &Collector) -> TypeFilter {
+    /// Resolves each pattern to its closest matches among the names of `types`. A name with commas outside of brackets is several patterns. Adds notes on
+    /// patterns that match no type, and on patterns that might match a type whose name is missing from the dump.
+    pub(crate) fn of(patterns: &[TypePattern], types: &dyn KnownTypes, notes: &Collector) -> TypeFilter {
         let is_name = |p: &TypePattern| matches!(p, TypePattern::Name(_));
-        let labels = if patterns.iter().any(is_name) { labels() } else { Vec::new() };
-        let meaning = |pattern: &TypePattern| {
-            let text = match pattern {
-                TypePattern::MethodTable(table) => return Meaning::Table(*table),
-                TypePattern::Name(text) => text,
-            };
-            let meaning = meaning_of(text, &labels);
-            if let Some(why) = no_match(text, &meaning, &labels) {
-                notes.add(NoteKind::NoMatch, None, why);
+        let labels = if patterns.iter().any(is_name) { types.labels() } else { Vec::new() };
+        let meanings = patterns.iter().flat_map(|pattern| -> Vec<Meaning> {
+            match pattern {
+                TypePattern::MethodTable(table) => vec![table_of(*table, types, notes)],
+                TypePattern::Name(text) => parts(text, types).into_iter().map(|part| named(part, &labels, types, notes)).collect(),
             }
-            // Only labels of types without a name contain a '!', so a pattern with a '!' is such a label. Neither a label nor the full name of a type
-            // can mean another type without a name.
-            let is_one = matches!(&meaning, Meaning::Name(name, Closeness::Full) if !TypePattern::is_wild(name));
-            if !text.contains('!') && !is_one {
-                note_lost(text, &meaning, &labels, notes);
-            }
-            meaning
-        };
-        TypeFilter { meanings: patterns.iter().map(meaning).collect() }
+        });
+        TypeFilter { meanings: meanings.collect() }
     }
 
-    /// Resolves `pattern`, the name of a type in a rule. A rule is about the same types in every run, so the name cannot be a part of a longer name.
-    pub(crate) fn of_rule(pattern: &str, labels: &[Label]) -> TypeFilter {
-        let meaning = meaning_of(pattern, labels);
-        let is_part = matches!(meaning, Meaning::Name(_, Closeness::Part));
-        TypeFilter { meanings: if is_part { Vec::new() } else { vec![meaning] } }
+    /// Resolves `pattern`, the name of a type in a rule, or a list of names. A rule is about the same types in every run, so a name cannot be a part of a
+    /// longer name.
+    pub(crate) fn of_rule(pattern: &str, labels: &[Label], is_assembly: impl Fn(&str) -> bool) -> TypeFilter {
+        let meanings = patterns(pattern, is_assembly).into_iter().map(|part| meaning_of(part, labels));
+        TypeFilter { meanings: meanings.filter(|meaning| !matches!(meaning, Meaning::Name(_, Closeness::Part))).collect() }
     }
 
     /// Whether the list of patterns is empty, which selects every type.
@@ -216,6 +211,40 @@ impl TypeFilter {
     pub(crate) fn matches_name(&self, name: &Name) -> bool {
         self.meanings.iter().any(|meaning| meaning.has(name))
     }
+}
+
+/// Returns the patterns in a list of names. The modules are needed only for a list.
+fn parts<'t>(text: &'t str, types: &dyn KnownTypes) -> Vec<&'t str> {
+    let modules: LazyCell<Vec<String>, _> = LazyCell::new(|| types.modules());
+    patterns(text, |word| modules.iter().any(|module| names_assembly(word, module)))
+}
+
+/// Resolves the address of a method table, with a note if no type has it.
+fn table_of(table: Addr, types: &dyn KnownTypes, notes: &Collector) -> Meaning {
+    // An object may have a method table that is damaged.
+    if let Some(why) = types.no_type_at(table).filter(|_| !types.has(table)) {
+        notes.add(NoteKind::NoMatch, table, why);
+    }
+    Meaning::Table(table)
+}
+
+/// Resolves one name, with notes if it matches no type or may match more types than it does.
+fn named(text: &str, labels: &[Label], types: &dyn KnownTypes, notes: &Collector) -> Meaning {
+    // In a list, an address needs its prefix.
+    if let Some(table) = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+        return table_of(Addr(table), types, notes);
+    }
+    let meaning = meaning_of(text, labels);
+    if let Some(why) = no_match(text, &meaning, labels) {
+        notes.add(NoteKind::NoMatch, None, why);
+    }
+    // Only labels of types without a name contain a '!', so a pattern with a '!' is such a label. Neither a label nor the full name of a type
+    // can mean another type without a name.
+    let is_one = matches!(&meaning, Meaning::Name(name, Closeness::Full) if !TypePattern::is_wild(name));
+    if !text.contains('!') && !is_one {
+        note_lost(text, &meaning, labels, notes);
+    }
+    meaning
 }
 
 /// Resolves a name, wildcard pattern or regular expression to its closest matches among `labels`.
@@ -374,14 +403,43 @@ mod tests {
         "Lab.EntryList",
     ];
 
+    /// Types of the assembly `lab`.
+    struct Listed<'n>(&'n [&'static str]);
+
+    impl KnownTypes for Listed<'_> {
+        fn labels(&self) -> Vec<Label> {
+            self.0.iter().map(|name| Label { name: (*name).into(), is_lost: false }).collect()
+        }
+
+        fn has(&self, _: Addr) -> bool {
+            false
+        }
+
+        fn modules(&self) -> Vec<String> {
+            vec!["lab.dll".into()]
+        }
+
+        fn no_type_at(&self, address: Addr) -> Option<String> {
+            Some(format!("no type at {address}"))
+        }
+    }
+
+    #[test]
+    fn a_list_selects_all_its_types() {
+        assert_eq!(meant("Lab.EntryList,string"), (vec![NAMES[0], NAMES[5]], vec![]));
+        assert_eq!(meant("Lab.EntryList, lab, string[]"), (vec![NAMES[1], NAMES[5]], vec![]));
+        assert_eq!(meant("Lab.EntryList, Nonsense"), (vec![NAMES[5]], vec!["no type matches 'Nonsense'".into()]));
+        assert_eq!(meant("Lab.EntryList,0x10"), (vec![NAMES[5]], vec!["no type at 0x10".into()]));
+        assert!(TypePattern::named("Lab.Dog,/(/").is_err() && TypePattern::named("/a{1,2}/").is_ok());
+    }
+
     fn meant(pattern: &str) -> (Vec<&'static str>, Vec<String>) {
         meant_of(&NAMES, pattern)
     }
 
     fn meant_of(names: &[&'static str], pattern: &str) -> (Vec<&'static str>, Vec<String>) {
         let notes = Collector::new();
-        let labels = || names.iter().map(|name| Label { name: (*name).into(), is_lost: false }).collect();
-        let filter = TypeFilter::of(&[TypePattern::Name(pattern.into())], labels, &notes);
+        let filter = TypeFilter::of(&[TypePattern::Name(pattern.into())], &Listed(names), &notes);
         let found = names.iter().copied().filter(|name| filter.matches(Addr(0), || (*name).into()));
         (found.collect(), notes.into_notes().iter().map(|n| n.message.clone()).collect())
     }
@@ -452,10 +510,11 @@ mod tests {
     fn a_rule_is_not_about_parts_of_names() {
         let labels: Vec<Label> = ["Lab.OrderList", "Lab.Cat"].into_iter().map(|name| Label { name: name.into(), is_lost: false }).collect();
         let has = |pattern: &str, name: &str| {
-            let filter = TypeFilter::of_rule(pattern, &labels);
+            let filter = TypeFilter::of_rule(pattern, &labels, |_| false);
             filter.matches_name(&name.into())
         };
         assert!(has("Cat", "Lab.Cat") && has("/Order/", "Lab.OrderList") && has("Lab.*", "Lab.Cat"));
+        assert!(has("Order,Cat", "Lab.Cat") && !has("Order,Cat", "Lab.OrderList"));
         assert!(!has("Order", "Lab.OrderList") && !has("Lab.Order", "Lab.OrderList"));
     }
 

@@ -95,6 +95,25 @@ pub enum ValueError {
     },
 }
 
+impl ValueError {
+    /// Whether the dump shows that there is no such value: the name is unknown, the index is beyond the end, or the value on the way is null. Otherwise, the
+    /// dump lacks data.
+    pub(crate) fn is_known(&self) -> bool {
+        match self {
+            ValueError::NoField { .. }
+            | ValueError::WrongType { .. }
+            | ValueError::Null { .. }
+            | ValueError::NoElement { .. }
+            | ValueError::NotInitialized { .. } => true,
+            ValueError::Absent { .. }
+            | ValueError::NoObject { .. }
+            | ValueError::NoLayout { .. }
+            | ValueError::Endless { .. }
+            | ValueError::NoPlace { .. } => false,
+        }
+    }
+}
+
 struct Listed<'l>(&'l [String]);
 
 impl fmt::Display for Listed<'_> {

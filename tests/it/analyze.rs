@@ -147,8 +147,16 @@ fn growth_since_an_earlier_dump_is_a_finding() {
         let ran = run(&[&["analyze", "--fail-on", "growth", "--since", since, after], options].concat());
         assert_eq!(ran.exit, exit, "{since} {options:?}: {}", ran.err);
     }
-    let ran = run(&["analyze", "--json", "--since", after, before]);
-    assert_eq!((ran.exit, ids(&serde_json::from_str(&ran.out).unwrap())), (Exit::Ok, vec![]));
+    let same = run(&["analyze", "--since", after, after]).out;
+    assert!(same.contains("No growth since net10-wks-leak-heap.after") && !same.contains("One dump cannot show growth"), "{same}");
+    // In the wrong order, nothing could be found.
+    let ran = run(&["analyze", "--json", "--fail-on", "growth", "--since", after, before]);
+    let swapped = ran.json();
+    assert_eq!((ran.exit, ids(&swapped), &swapped["complete"]), (Exit::Partial, vec![], &json!(false)));
+    let skipped = &swapped["data"]["skipped"][0];
+    assert!(skipped["id"] == "growth" && text(skipped, "reason").contains("taken last"), "{skipped}");
+    let shown = run(&["analyze", "--since", after, before]).out;
+    assert!(!shown.contains("No growth") && shown.contains("Not checked: growth: "), "{shown}");
 
     // With `--no-graph` the graph is not built for growth either: both heaps are small.
     let (exit, quick) = ask(Path::new(after), &["analyze", "--no-graph", "--only", "growth", "--since", before]);
@@ -265,6 +273,24 @@ fn thresholds_and_exit_codes_are_as_asked() {
     let (exit, some) = ask(&["--no-graph", "--only", "suspects", "--only", "oom"]);
     assert_eq!((exit, &some["data"]["inspected"]), (Exit::Ok, &json!(["oom"])));
     assert_eq!(some["data"]["skipped"][0]["id"], "suspects");
+}
+
+/// The pool of the dump is starved, and all about the pool is known, although the answer is partial: a build fails on that and on nothing else.
+#[test]
+fn a_certain_finding_of_a_partial_answer_fails_the_build() {
+    let [starved, pool] =
+        ["starve", "pool"].map(|name| format!("{}/dumps/corpus/net10-wks-{name}-heap.dmp.zst", env!("CARGO_MANIFEST_DIR")));
+    let ask = |on: &str| run(&["analyze", "--json", "--no-local-files", "--fail-on", on, &starved]);
+    for (on, exit) in [("critical", Exit::Negative), ("pool-starvation", Exit::Negative), ("deadlock", Exit::Partial)] {
+        let ran = ask(on);
+        assert_eq!((ran.exit, &ran.json()["complete"]), (exit, &json!(false)), "{on}: {}", ran.err);
+    }
+    let diff = |rule: &str| run(&["diff", "--json", "--no-local-files", "--fail-on", rule, &starved, &pool]);
+    for (rule, exit) in [("objects > 1", Exit::Negative), ("objects > 1M", Exit::Partial)] {
+        let ran = diff(rule);
+        let failed = &ran.json()["data"]["rules"][0]["failed"];
+        assert_eq!((ran.exit, failed), (exit, &json!(exit == Exit::Negative)), "{rule}: {}", ran.err);
+    }
 }
 
 #[test]

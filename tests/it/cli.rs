@@ -98,6 +98,22 @@ const NO_DUMPS: &[(&str, &[u8], &str)] = &[
     ("mac.core", b"\xcf\xfa\xed\xfe\x07\0\0\x01\x03\0\0\0\x04\0\0\0 and the load commands of it", "macOS"),
 ];
 
+/// A name that leads to no object is an answer of the dump: exit code 1, not that of an unreadable dump.
+#[test]
+fn names_that_lead_nowhere_are_negative_answers() {
+    let own = common::own_unpacked();
+    let own = own.to_str().unwrap();
+    for name in
+        ["Lab.Program.keep", "Lab.Program.Keep._items[9999]", "Lab.Program.Keep.Nope", "Lab.Program.theCache", "Nope.Nope", "0x12345"]
+    {
+        for command in ["object", "path"] {
+            let ran = run(&[command, name, own]);
+            assert_eq!((ran.exit, ran.out.as_str()), (Exit::Negative, ""), "{command} {name}: {}", ran.err);
+            assert!(!ran.err.is_empty(), "{command} {name}");
+        }
+    }
+}
+
 #[test]
 fn other_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -44,7 +44,7 @@ pub fn dumps() -> Vec<PathBuf> {
     found
 }
 
-/// Whether the stacks of a dump can be walked: NativeAOT programs do not describe what their frames hold.
+/// Whether the stacks of a dump can be walked: those of NativeAOT programs are not.
 pub fn has_stacks(path: &Path) -> bool {
     !name(path).contains("aot")
 }

@@ -151,6 +151,31 @@ fn the_leak_comes_first_and_is_named_by_its_holder() {
     }
 }
 
+/// The same leak with snapshots, which have no slots: the new list is not confused with the one that lost elements.
+#[test]
+fn the_leak_is_the_new_list_if_a_dump_is_compared_with_a_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, after] = ["before", "after"].map(|which| corpus(&format!("net10-wks-leak-heap.{which}")));
+    let file = |dump: &Path| {
+        let file = folder.path().join(dump.file_name().unwrap()).with_extension("gcdump");
+        let ran = run(&["export", "gcdump", "--no-local-files", dump.to_str().unwrap(), "-o", file.to_str().unwrap()]);
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{}", ran.err);
+        file
+    };
+    let (old, new) = (file(&before), file(&after));
+    for (a, b) in [(&old, &after), (&before, &new), (&old, &new)] {
+        let (_, answer) = compare(&[a, b], &["--holders"]);
+        let holder = &answer["data"]["holders"][0];
+        assert!(holder["text"].as_str().unwrap().contains(" grew by 250 Lab.Leaky"), "{holder}");
+        let list = &holder["path"][2];
+        assert_eq!((&holder["retained_before"], &list["before"], &list["after"]), (&json!(0), &json!(0), &json!(1)), "{holder}");
+        assert_eq!(list["field"], if b == &after { json!("[1]") } else { Value::Null });
+    }
+    let ran = run(&["analyze", "--json", "--no-local-files", "--since", old.to_str().unwrap(), after.to_str().unwrap()]);
+    let findings = ran.json()["data"]["findings"].clone();
+    assert!(findings.as_array().unwrap().iter().all(|f| !f["title"].as_str().unwrap().contains("grew by 500")), "{findings}");
+}
+
 #[test]
 fn a_dump_does_not_differ_from_itself() {
     let own = own_unpacked();

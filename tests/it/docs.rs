@@ -91,6 +91,29 @@ fn cited_documents_are_in_the_repository() {
     assert!(seen > 30, "only {seen} citations found");
 }
 
+/// Every row of a table has as many cells as the heading: a row that is torn apart reads as something else.
+#[test]
+fn rows_of_tables_have_the_cells_of_their_headings() {
+    let cells = |row: &str| row.replace("\\|", "").matches('|').count();
+    let mut torn = Vec::new();
+    for path in documents() {
+        let (mut code, mut heading) = (false, None);
+        for (number, line) in (1..).zip(fs::read_to_string(&path).unwrap().lines()) {
+            let line = line.trim();
+            code ^= line.starts_with("```");
+            if code || !line.starts_with('|') {
+                heading = None;
+                continue;
+            }
+            let expected = *heading.get_or_insert(cells(line));
+            if cells(line) != expected || !line.ends_with('|') {
+                torn.push(format!("{}:{number}: {line}", path.display()));
+            }
+        }
+    }
+    assert!(torn.is_empty(), "{}", torn.join("\n"));
+}
+
 #[test]
 fn relative_links_resolve() {
     let mut wrong = Vec::new();

@@ -328,3 +328,20 @@ fn a_class_constructor_that_waits_for_a_thread_which_waits_for_it_is_a_deadlock(
     assert!(ran.out.contains("5 for the class constructor of Pub.Boot that 4 runs; 3 other threads"), "{}", ran.out);
     Ok(())
 }
+
+/// A thread that waits for three handles of one event is one waiter of it.
+#[test]
+fn a_thread_is_one_waiter_of_a_lock() {
+    let dump = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-pool-heap.dmp.zst");
+    let (_, answer) = ask(&dump, &["locks"]);
+    let mut waiters = 0;
+    for lock in answer["data"]["locks"].as_array().unwrap() {
+        let ids: Vec<u64> = lock["waiters"].as_array().unwrap().iter().filter_map(|w| w["managed_id"].as_u64()).collect();
+        let mut once = ids.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(ids.len(), once.len(), "{lock}");
+        waiters += ids.len();
+    }
+    assert!(waiters > 0, "{answer}");
+}

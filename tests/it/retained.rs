@@ -139,3 +139,16 @@ fn totals_and_trees_agree() {
     assert_eq!(refused.exit, Exit::Usage, "{}", refused.err);
     assert!(refused.err.contains("--max-memory"));
 }
+
+/// The list `Lab.Program.Keep` has elements of many types: none is stated as that of all.
+#[test]
+fn elements_of_many_types_are_not_said_to_be_of_one() {
+    let dump = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-crash-heap.dmp.zst");
+    let (_, answer) = ask(&dump, &["retained", "--suspects"]);
+    let suspects = answer["data"]["suspects"].as_array().unwrap();
+    let list = suspects.iter().find(|s| s["elements"]["count"] == 11).unwrap_or_else(|| panic!("{suspects:?}"));
+    let (elements, read) = (&list["elements"], &list["elements"]["values"]);
+    assert_eq!((&elements["value"], &read["of_type"], &elements["keys"]), (&"System.Object".into(), &0.into(), &serde_json::Value::Null));
+    let words = format!("has 11 elements of {} types.", read["types"]);
+    assert!(read["types"].as_u64().unwrap() > 5 && list["text"].as_str().unwrap().ends_with(&words), "{list}");
+}

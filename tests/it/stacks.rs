@@ -16,7 +16,7 @@ pub mod truth;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use crate::common::{COVERAGE, Known, ask, lab, shared};
+use crate::common::{COVERAGE, Known, ask, lab, run, shared};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -105,4 +105,40 @@ fn document(name: &str, part: &str) {
     } else {
         assert!(old == new, "docs/coverage.md is outdated; GCDUMP_BLESS=1 cargo test --test it stacks:: rewrites it");
     }
+}
+
+/// Merged stacks are those of flame graphs: the format for them has the same lines as without `--merge`.
+#[test]
+fn merged_stacks_can_be_folded() {
+    for name in ["net10-wks-deadlock-heap", "net10-wks-pool-heap", "net8-wks-deadlock-heap"] {
+        let dump = format!("{}/dumps/corpus/{name}.dmp.zst", env!("CARGO_MANIFEST_DIR"));
+        let folded = |more: &[&str]| run(&[&["stacks", "--format", "folded", "--no-local-files", &dump], more].concat()).out;
+        let each = folded(&[]);
+        assert!(each.lines().count() > 2, "{each}");
+        assert_eq!(folded(&["--merge"]), each, "{name}");
+    }
+}
+
+#[test]
+fn stacks_of_native_aot_programs_are_refused_with_what_else_to_run() {
+    let dump = format!("{}/dumps/corpus/net10aot-wks-locks-full.dmp.zst", env!("CARGO_MANIFEST_DIR"));
+    for words in [&["stacks"][..], &["stacks", "--merge"], &["clrstack"]] {
+        let ran = run(&[words, &[dump.as_str()]].concat());
+        assert_eq!((ran.exit, ran.out.as_str()), (Exit::NoRuntime, ""), "{words:?}: {}", ran.err);
+        assert!(ran.err.contains("stacks of NativeAOT programs are not walked; gcdump threads shows"), "{}", ran.err);
+    }
+}
+
+/// `info` has different words for stacks with lost frames and for stacks with frames whose references are unknown.
+#[test]
+fn info_says_what_is_not_exact_about_stacks() {
+    let short = |name: &str| {
+        let path = format!("{}/dumps/corpus/{name}.dmp.zst", env!("CARGO_MANIFEST_DIR"));
+        run(&[path.as_str(), "--no-local-files"]).out
+    };
+    let lost = short("win-net10-wks-basics-heap");
+    assert!(lost.contains("stacks     partial: frames may be missing in 1 of 3 stacks\n") && !lost.contains("not exact"), "{lost}");
+    let unknown = short("net10-wks-finalizers-heap");
+    let exact = |line: &str| line.contains("(what 1 of 3 stacks hold is not exact)");
+    assert!(unknown.contains(", stacks, threads in full.") && unknown.lines().any(exact), "{unknown}");
 }

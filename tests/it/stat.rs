@@ -237,3 +237,28 @@ fn groups_that_are_not_listed_are_counted() {
         assert!(cut.contains(&more), "{cut}");
     }
 }
+
+/// Types of the lab in a list, with the name of their assembly, and addresses without a method table.
+#[test]
+fn types_are_selected_by_lists_and_wrong_addresses_are_named() {
+    let dump = common::own_unpacked();
+    let count = |pattern: &str| {
+        let (exit, answer) = ask(&dump, &["stat", "--type", pattern]);
+        let warned: Vec<String> =
+            answer["warnings"].as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap().to_owned()).collect();
+        (exit, answer["data"]["totals"]["count"].as_u64().unwrap(), warned)
+    };
+    let (dogs, nodes) = (count("Lab.Dog").1, count("Lab.Node").1);
+    assert!(dogs > 0 && nodes > 0);
+    assert_eq!(count("Lab.Dog,Lab.Node"), (Exit::Ok, dogs + nodes, Vec::new()));
+    assert_eq!(count("Lab.Dog, lab, Version=1.0.0.0, Culture=neutral").1, dogs);
+    assert_eq!(count("Lab.Dog, lab").1, dogs);
+    assert_eq!(count("Lab.Dog, Nonsense"), (Exit::Ok, dogs, vec!["no type matches 'Nonsense'".to_owned()]));
+    let (_, listed) = ask(&dump, &["objects", "--type", "Lab.Dog", "--top", "1"]);
+    let dog = listed["data"]["objects"][0]["address"].as_str().unwrap().to_owned();
+    let (exit, found, warned) = count(&dog);
+    assert_eq!((exit, found), (Exit::Negative, 0));
+    assert_eq!(warned, [format!("no type has the method table {dog}: an object of type Lab.Dog is there (gcdump object {dog})")]);
+    let (exit, _, warned) = count("0x12345");
+    assert!(exit == Exit::Negative && warned.len() == 1 && warned[0].contains("0x12345"), "{warned:?}");
+}

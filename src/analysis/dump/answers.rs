@@ -100,7 +100,7 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         modules.extend(thread.gaps.into_iter().filter_map(|gap| gap.module));
     };
     let answer = match each_stack(runtime, &StacksQuery::default(), &mut look) {
-        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. } | ContractError::Mono { .. })))
+        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAotStacks | ContractError::Mono { .. })))
             if runtime.thread_list().is_ok() =>
         {
             return Ok(Outcome::undescribed(e.to_string()));
@@ -109,10 +109,10 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
     };
     let files: Vec<String> = modules.into_iter().collect();
     let reason = (!files.is_empty()).then(|| {
-        let text = format!("{gapped} of {} stacks are not exact without the files of {}", answer.data, files.join(", "));
+        let text = format!("frames may be missing in {gapped} of {} stacks without the files of {}", answer.data, files.join(", "));
         (text, Some(Remedy::ProgramFiles))
     });
-    // Stacks that are not exact do not make the answer partial by themselves.
+    // Frames whose references are unknown do not make the answer partial by themselves.
     let is_reason = answer.notes.iter().any(|note| matches!(note.code, Some(Missing::Stacks | Missing::Memory)));
     let reason = reason.filter(|_| is_reason);
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });

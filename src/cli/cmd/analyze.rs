@@ -191,6 +191,7 @@ impl Command for Analyze {
     }
 
     fn exit(&self, report: &AnalyzeReport, exit: Exit) -> Exit {
-        exit.negative_if(report.findings.iter().any(|f| self.fail_on.iter().any(|on| on.fits(f))))
+        let failing = || report.findings.iter().filter(|f| self.fail_on.iter().any(|on| on.fits(f)));
+        exit.negative_if(failing().next().is_some()).negative_for_certain_if(failing().any(|f| report.is_certain(f)))
     }
 }

@@ -101,7 +101,8 @@ impl Command for Diff {
     }
 
     fn exit(&self, report: &DiffReport, exit: Exit) -> Exit {
-        exit.negative_if(report.rules.iter().any(|r| r.failed == Some(true)))
+        let failed = || report.rules.iter().filter(|rule| rule.failed == Some(true));
+        exit.negative_if(failed().next().is_some()).negative_for_certain_if(failed().any(|rule| rule.certain))
     }
 
     /// Returns lines about the rules that failed or could not be checked.

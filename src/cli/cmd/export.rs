@@ -294,10 +294,9 @@ impl Export {
 
     fn about(&self, at: &At<'_>) -> Result<gcdump::About> {
         let facts = &at.dump()?.file().facts;
-        // ELF cores do not record their time. The modification time of the file replaces it.
-        let modified = || facts.path.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok();
         Ok(gcdump::About {
-            time: facts.time.or_else(|| Some(modified()?.as_secs())),
+            // ELF cores do not record their time.
+            time: facts.time,
             process: facts.process_name.clone().unwrap_or_default(),
             process_id: facts.pid,
             generations: self.generations,

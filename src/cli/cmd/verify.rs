@@ -64,6 +64,6 @@ impl Command for Verify {
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
         // An error is definite even if other checks were incomplete.
-        if report.totals.errors > 0 { Exit::Negative } else { exit }
+        exit.negative_for_certain_if(report.totals.errors > 0)
     }
 }

@@ -59,7 +59,11 @@ impl Report for AnalyzeReport {
         if let Some(more) = self.below.len().checked_sub(FEW_BELOW).filter(|n| *n > 0) {
             to.line(format!("… {more} more below a threshold (--json lists them)"));
         }
-        if self.findings.is_empty() && !self.below.is_empty() {
+        if let Some(first) = self.since.first() {
+            let sound = self.inspected.contains(&ProblemId::Growth) && !found.contains(&ProblemId::Growth);
+            let name = first.file_name().unwrap_or(first.as_os_str()).to_string_lossy();
+            to.lines(sound.then(|| format!("No growth since {name} above the thresholds.")).into_iter());
+        } else if self.findings.is_empty() && !self.below.is_empty() {
             to.line("One dump cannot show growth; gcdump analyze --since EARLIER LATER compares two.");
         }
         // The line has no reasons, because the reasons are notes, which follow the answer.

@@ -136,8 +136,8 @@ impl InfoReport {
     /// Returns why a command cannot be answered completely. A separate line lists the files that stacks need.
     fn reason(&self, a: &AnswerModel) -> String {
         let shortened = |reason: &String| -> Option<String> {
-            let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks")?.stacks();
-            reason.starts_with(&stacks).then_some(stacks)
+            self.more_precise.as_ref().filter(|_| a.command == "stacks")?;
+            Some(reason.split_once(" without the files of ")?.0.to_owned())
         };
         let advised = |reason: &String| advice::joined(reason, advice::of_answer(a));
         let reason = a.reason.as_ref().map(|reason| shortened(reason).unwrap_or_else(|| advised(reason)));

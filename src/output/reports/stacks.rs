@@ -6,7 +6,7 @@ use super::exceptions::trace;
 use super::folds::{self, Indent, Part};
 use super::threads::wait;
 use crate::analysis::{FramePart, MergedFrame, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksReport, ThreadStackModel};
-use crate::analysis::{folded_stacks, frame_label, repeated_frames};
+use crate::analysis::{folded_stacks, folded_tree, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
 use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
 use crate::output::Paging;
@@ -429,7 +429,10 @@ impl Report for StacksReport {
     }
 
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
-        Some(folded_stacks(self.threads.as_deref().unwrap_or_default()))
+        Some(match &self.merged {
+            Some(tree) => folded_tree(tree),
+            None => folded_stacks(self.threads.as_deref().unwrap_or_default()),
+        })
     }
 }
 

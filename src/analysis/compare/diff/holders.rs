@@ -2,7 +2,8 @@
 //!
 //! Objects have no identity across dumps. On each step, the children of the objects followed so far are grouped by type, and the groups of both dumps
 //! are compared. If one element makes up most of the growth of its group, only that element is followed. Elements in the same slot of the container
-//! are treated as the same object; the others are matched in the order of their retained sizes.
+//! are treated as the same object; the others are matched in the order of their retained sizes. A snapshot has no slots: `counterparts` has the rules
+//! for it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::key::{Key, UNKNOWN};
 use crate::analysis::{GainedType, GrowingHolder, HolderStep};
-use crate::base::{Collector, Index, IndexVec, Name, change, growth, in_units, len64, thousands, total};
+use crate::base::{Addr, Collector, Index, IndexVec, Name, change, growth, in_units, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{RootCoverageModel, Stacks, Sum};
@@ -25,6 +26,15 @@ const MAX_HOLDERS: usize = 50;
 const MAX_GAINED: usize = 5;
 /// A part of the growth is followed or reported if it is at least 1/`PART` of the whole.
 const PART: i64 = 5;
+/// Prefixes of the names of collections whose arrays have no gaps between elements.
+const DENSE: [&str; 4] = [
+    "System.Collections.Generic.List<",
+    "System.Collections.Generic.List`1",
+    "System.Collections.Generic.Stack<",
+    "System.Collections.ArrayList",
+];
+/// Lowest address that may be that of an object. The reader of snapshots makes up lower addresses for nodes without one.
+const LOWEST: Addr = Addr(0x1_0000);
 /// Holders of less than 1/`WORTH_LISTING` of all growth are omitted.
 const WORTH_LISTING: i64 = 100;
 
@@ -284,7 +294,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
             ids.into_iter().map(|id| (side.name(id), id)).collect()
         };
         let groups = paired(named(self.before, &place.pair.before), named(self.after, &place.pair.after));
-        let slots = if at_root { None } else { self.slots(&place.pair) };
+        let slots = if at_root { None } else { self.slots(place) };
         let child = |(name, pair): (&Name, Pair)| {
             let gained = change(self.before.retained(&pair.before), self.after.retained(&pair.after));
             let child = Child { type_name: name.clone(), field: None, pair, change: gained };
@@ -295,23 +305,34 @@ impl<'s, 'h> Comparison<'s, 'h> {
         children
     }
 
-    /// Returns the references of the container; `None` if `pair` has several objects of a dump.
-    fn slots(&self, pair: &Pair) -> Option<Slots> {
-        let ([container], [] | [_]) = (pair.after.as_slice(), pair.before.as_slice()) else { return None };
+    /// Returns the references of the container; `None` if `place` has several objects of a dump.
+    fn slots(&self, place: &Branch) -> Option<Slots> {
+        let ([container], [] | [_]) = (place.pair.after.as_slice(), place.pair.before.as_slice()) else { return None };
+        let old = place.pair.before.first();
+        let above = place.path.iter().rev().nth(1);
+        // Elements of a list have no gaps between them.
+        let dense = above.is_some_and(|step| DENSE.iter().any(|begin| step.type_name.starts_with(begin)));
+        let in_order = |side: &Side<'_>, id: &ObjectId| side.graph.edges.successors(*id).collect();
         Some(Slots {
-            before: pair.before.first().map(|id| self.before.slots(*id).into_iter().collect()).unwrap_or_default(),
+            before: old.map(|id| self.before.slots(*id).into_iter().collect()).unwrap_or_default(),
             after: self.after.slots(*container).into_iter().map(|(offset, id)| (id, offset)).collect(),
             container: *container,
+            in_order: old.filter(|_| dense && self.has_file()).map(|old| (in_order(self.before, old), in_order(self.after, container))),
         })
     }
 
-    /// Narrows a group to one object if this object makes up most of the growth.
-    fn narrowed(&self, group: Child, slots: Option<&Slots>) -> Child {
+    /// Whether a side is a snapshot, which has no slots.
+    fn has_file(&self) -> bool {
+        [self.before, self.after].iter().any(|side| side.heap.heap().is_none())
+    }
+
+    /// Returns the counterparts of elements of two dumps, which always have one as long as there are enough elements before.
+    fn counterparts_in_dumps(&self, group: &Pair, slots: Option<&Slots>) -> FxHashMap<ObjectId, ObjectId> {
         let mut counterpart: FxHashMap<ObjectId, ObjectId> = FxHashMap::default();
-        let mut rest = group.pair.before.clone();
+        let mut rest = group.before.clone();
         if let Some(slots) = slots {
-            let members: FxHashSet<ObjectId> = group.pair.before.iter().copied().collect();
-            for id in &group.pair.after {
+            let members: FxHashSet<ObjectId> = group.before.iter().copied().collect();
+            for id in &group.after {
                 let same = slots.after.get(id).and_then(|offset| slots.before.get(offset)).filter(|old| members.contains(old));
                 counterpart.extend(same.map(|old| (*id, *old)));
             }
@@ -320,14 +341,62 @@ impl<'s, 'h> Comparison<'s, 'h> {
         }
         // Elements without a common slot are matched by size, the largest with the largest.
         rest.sort_by_key(|id| Reverse((self.before.tree.retained(*id), Reverse(*id))));
-        let mut new: Vec<ObjectId> = group.pair.after.iter().copied().filter(|id| !counterpart.contains_key(id)).collect();
+        let mut new: Vec<ObjectId> = group.after.iter().copied().filter(|id| !counterpart.contains_key(id)).collect();
         new.sort_by_key(|id| Reverse((self.after.tree.retained(*id), Reverse(*id))));
         counterpart.extend(new.into_iter().zip(rest));
-        let gained = |id: &ObjectId| {
-            let old = counterpart.get(id).map_or(0, |old| self.before.tree.retained(*old));
-            change(old, self.after.tree.retained(*id))
+        counterpart
+    }
+
+    /// Returns the elements whose counterpart is known if a side is a snapshot: `None` stands for a new object. Objects at the same position of a list
+    /// that has not become shorter are the same, and so are objects at the same address. If the two rules contradict each other, or if several
+    /// elements are left on a side, the elements that are left are not in the result.
+    fn counterparts(&self, group: &Pair, slots: Option<&Slots>) -> FxHashMap<ObjectId, Option<ObjectId>> {
+        let addresses = |side: &Side<'_>, ids: &[ObjectId]| -> FxHashMap<Addr, ObjectId> {
+            let all = ids.iter().map(|id| (side.graph.address(*id), *id));
+            all.filter(|(address, _)| *address >= LOWEST).collect()
         };
-        let Some((gain, id)) = group.pair.after.iter().map(|id| (gained(id), *id)).max_by_key(|(gain, id)| (*gain, Reverse(*id))) else {
+        let old = addresses(self.before, &group.before);
+        let unmoved = group.after.iter().filter_map(|id| Some((*id, *old.get(&self.after.graph.address(*id))?)));
+        let unmoved: FxHashMap<ObjectId, ObjectId> = unmoved.collect();
+        let mut known: FxHashMap<ObjectId, Option<ObjectId>> = FxHashMap::default();
+        if let Some((before, after)) = slots.and_then(|s| s.in_order.as_ref()).filter(|(before, after)| before.len() <= after.len()) {
+            let members = |ids: &[ObjectId]| -> FxHashSet<ObjectId> { ids.iter().copied().collect() };
+            let (old, new) = (members(&group.before), members(&group.after));
+            let counterparts = before.iter().map(|id| Some(*id)).chain(std::iter::repeat(None));
+            for (id, same) in
+                after.iter().zip(counterparts).filter(|(id, same)| new.contains(id) && same.is_none_or(|id| old.contains(&id)))
+            {
+                known.entry(*id).or_insert(same);
+            }
+        }
+        if unmoved.iter().any(|(id, old)| known.get(id).is_some_and(|same| *same != Some(*old))) {
+            return FxHashMap::default();
+        }
+        known.extend(unmoved.into_iter().map(|(id, old)| (id, Some(old))));
+        let taken: FxHashSet<ObjectId> = known.values().flatten().copied().collect();
+        let rest: Vec<ObjectId> = group.before.iter().copied().filter(|id| !taken.contains(id)).collect();
+        let new: Vec<ObjectId> = group.after.iter().copied().filter(|id| !known.contains_key(id)).collect();
+        match (rest.as_slice(), new.as_slice()) {
+            ([], new) => known.extend(new.iter().map(|id| (*id, None))),
+            ([old], [new]) => known.extend([(*new, Some(*old))]),
+            _ => {}
+        }
+        known
+    }
+
+    /// Narrows a group to one object if this object makes up most of the growth.
+    fn narrowed(&self, group: Child, slots: Option<&Slots>) -> Child {
+        let known: FxHashMap<ObjectId, Option<ObjectId>> = if self.has_file() {
+            self.counterparts(&group.pair, slots)
+        } else {
+            let old = self.counterparts_in_dumps(&group.pair, slots);
+            group.pair.after.iter().map(|id| (*id, old.get(id).copied())).collect()
+        };
+        let gained = |id: &ObjectId| {
+            let old = known.get(id)?.map_or(0, |old| self.before.tree.retained(old));
+            Some((change(old, self.after.tree.retained(*id)), *id))
+        };
+        let Some((gain, id)) = group.pair.after.iter().filter_map(gained).max_by_key(|(gain, id)| (*gain, Reverse(*id))) else {
             return group;
         };
         // The object must make up at least four fifths of the growth.
@@ -335,7 +404,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
             return group;
         }
         let field = slots.and_then(|s| self.after.field(s.container, *s.after.get(&id)?));
-        let before = counterpart.get(&id).copied().into_iter().collect();
+        let before = known.get(&id).copied().flatten().into_iter().collect();
         Child { field, pair: Pair { before, after: vec![id] }, change: gain, ..group }
     }
 
@@ -396,6 +465,8 @@ struct Slots {
     after: FxHashMap<ObjectId, u64>,
     /// The container in the last dump.
     container: ObjectId,
+    /// If a side is a snapshot and the container is the array of a list: all elements in both, in the order of the references.
+    in_order: Option<(Vec<ObjectId>, Vec<ObjectId>)>,
 }
 
 fn digits(n: i64) -> String {

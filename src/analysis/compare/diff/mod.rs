@@ -30,7 +30,7 @@ use crate::base::store::caught;
 use crate::base::{Answer, Collector, Missing, Name, NoteKind, Notes, change, cut, growth, len64};
 use crate::clr::type_names::Label;
 use crate::model::{Order, SortDirection, Sum};
-use crate::session::{Error, GraphSource, TypeFilter, TypePattern};
+use crate::session::{Error, GraphSource, TypeFilter, TypePattern, names_assembly};
 
 /// By default, holders are searched for only in dumps of at most this many objects, which takes about a second.
 const CHEAP_OBJECTS: u64 = 2_000_000;
@@ -273,7 +273,9 @@ fn meant(rules: &[Rule], parts: &[DumpTypes<'_>]) -> BTreeMap<String, TypeFilter
         Some(_) => parts.iter().flat_map(DumpTypes::types).map(|t| Label { name: t.type_name.clone(), is_lost: false }).collect(),
         None => Vec::new(),
     };
-    patterns.map(|pattern| (pattern.clone(), TypeFilter::of_rule(pattern, &labels))).collect()
+    let modules = || parts.iter().flat_map(DumpTypes::types).filter_map(|t| t.module.as_deref());
+    let is_assembly = |word: &str| modules().any(|module| names_assembly(word, module));
+    patterns.map(|pattern| (pattern.clone(), TypeFilter::of_rule(pattern, &labels, is_assembly))).collect()
 }
 
 fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {

@@ -235,4 +235,7 @@ pub struct DiffRule {
     pub failed: Option<bool>,
     /// Why the check failed or could not be made; `null` if it passed.
     pub reason: Option<String>,
+    /// Whether a failed check counts even if the answer is partial.
+    #[serde(skip)]
+    pub(crate) certain: bool,
 }

@@ -295,11 +295,22 @@ impl Rule {
         matches!(self.subject, Subject::Types(_, Field::Retained))
     }
 
+    /// Whether a failed check counts even if the answer is partial. Lost roots change retained sizes in both directions. Lists of threads and of heaps that
+    /// are cut short have too few of them.
+    fn is_exact(&self) -> bool {
+        let is_upper = matches!((self.comparison, self.limit), (Comparison::Over | Comparison::AtLeast, Limit::Value(_)));
+        match &self.subject {
+            Subject::Types(_, Field::Retained) => false,
+            Subject::Measure(name) if ["threads", "oom"].contains(&&**name) => is_upper,
+            Subject::Measure(_) | Subject::Handles(_) | Subject::Types(..) => true,
+        }
+    }
+
     /// Applies the rule to its subject in the first and the last dump.
     pub(super) fn check(&self, first: Option<Amount>, last: Option<Amount>) -> DiffRule {
         let number = |amount: Option<Amount>| amount.map(|amount| amount.number);
         let (before, after) = (number(first), number(last));
-        let mut out = DiffRule { rule: self.text.clone(), before, after, failed: None, reason: None };
+        let mut out = DiffRule { rule: self.text.clone(), before, after, failed: None, reason: None, certain: self.is_exact() };
         let (from, to) = match (first, last, self.limit) {
             // The value in the first dump does not matter.
             (_, Some(to), Limit::Value(_)) => (Amount { number: before.unwrap_or(to.number), is_least: false }, to),

@@ -12,11 +12,14 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{in_units, listed, percent};
+use crate::analysis::compare::track::in_wrong_order;
 use crate::analysis::{DiffMeasure, GrowingHolder, Problem, ProblemId, ProblemSeverity, Trend};
-use crate::base::{growth, thousands};
+use crate::base::missed::tried;
+use crate::base::{Missing, growth, thousands};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     answers.needs_graph()?;
+    in_order(answers)?;
     let diff = answers.diff()?;
     let holders = diff.holders.as_deref().unwrap_or_default();
     let bytes_before = diff.summary.iter().find(|m| m.name == "bytes").and_then(|m| m.before);
@@ -36,6 +39,16 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         Some(why) if found.is_empty() => Err(Skip::because(format!("the holders of the growth are unknown: {why}"))),
         _ => Ok(found),
     }
+}
+
+/// Checks that the first of the earlier dumps was not taken after the dump: what has shrunk would look like growth, and growth would not be seen.
+fn in_order(answers: &Answers<'_>) -> Result<(), Skip> {
+    let Some(before) = answers.before.first().and_then(|before| before.heap()) else { return Ok(()) };
+    let after = answers.heap()?;
+    let Some(what) = tried(|| in_wrong_order(before, after)) else { return Ok(()) };
+    let why = format!("{what}: the dump of --since was taken last; swap the dumps");
+    answers.notes.add(Missing::Answer, None, format!("growth is not inspected: {why}"));
+    Err(Skip(why))
 }
 
 /// Measures of the process whose growth is a finding: name, smallest gain and command. An idle process gains less.

@@ -180,6 +180,8 @@ pub(in crate::analysis) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
         skipped: Vec::new(),
         trends: Vec::new(),
         triage: Vec::new(),
+        inspected_in_part: Vec::new(),
+        since: answers.before.iter().map(|before| before.facts().path.clone()).collect(),
     };
     let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || !answers.before.is_empty());
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
@@ -192,8 +194,11 @@ pub(in crate::analysis) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
         match find(id, answers, &query.thresholds) {
             Ok(found) => {
                 report.below.extend(below(id, answers, &found));
-                let lost = answers.take_loss().filter(|_| found.is_empty());
-                report.uncertain.extend(lost.map(|reason| SkippedProblem { id, reason, needs: None }));
+                match answers.take_loss() {
+                    Some(reason) if found.is_empty() => report.uncertain.push(SkippedProblem { id, reason, needs: None }),
+                    Some(_) => report.inspected_in_part.push(id),
+                    None => {}
+                }
                 report.findings.extend(found.into_iter().map(|f| Problem { display: f.method.as_ref().map(Name::display), ..f }));
                 report.inspected.push(id);
             }

@@ -1,5 +1,7 @@
 //! The report of `analyze`.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use crate::analysis::DiffMeasure;
@@ -153,6 +155,21 @@ pub struct AnalyzeReport {
     pub trends: Vec<DiffMeasure>,
     /// One row for each of the three complaints: its finding, or the command to run next.
     pub triage: Vec<Triage>,
+    /// Problems with findings of which only a part of the process could be inspected.
+    #[serde(skip)]
+    pub(crate) inspected_in_part: Vec<ProblemId>,
+    /// The earlier dumps that growth was looked for in.
+    #[serde(skip)]
+    pub(crate) since: Vec<PathBuf>,
+}
+
+impl AnalyzeReport {
+    /// Whether all that the rule of the finding needs could be inspected.
+    pub(crate) fn is_certain(&self, finding: &Problem) -> bool {
+        self.inspected.contains(&finding.id)
+            && !self.inspected_in_part.contains(&finding.id)
+            && !self.uncertain.iter().any(|u| u.id == finding.id)
+    }
 }
 
 /// A complaint, and the finding of the dump that may explain it.

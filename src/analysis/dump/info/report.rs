@@ -130,9 +130,9 @@ pub struct MorePrecise {
 }
 
 impl MorePrecise {
-    /// Text such as `1 of 3 stacks are not exact`.
+    /// Text such as `what 1 of 3 stacks hold is not exact`.
     pub(crate) fn stacks(&self) -> String {
-        format!("{} of {} stacks are not exact", self.stacks, self.total)
+        format!("what {} of {} stacks hold is not exact", self.stacks, self.total)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{FinalizerSort, FinalizerState, Generation, Order};
 use crate::session::roots::dangling::Pointed;
-use crate::session::{Error, Runtime, TypeFilter, TypePattern};
+use crate::session::{Error, NamedTypes, Runtime, TypeFilter, TypePattern};
 
 #[derive(Clone, Copy, Default)]
 struct States {
@@ -84,7 +84,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     } else {
         queues.iter().flat_map(|q| &q.entries).filter_map(|e| objects.method_table(e.object)).collect()
     };
-    let types = TypeFilter::of(types, || tables.iter().map(|mt| namer.label(*mt)).collect(), &notes);
+    let types = TypeFilter::of(types, &NamedTypes { namer: &namer, tables: || tables.iter().copied().collect() }, &notes);
     for queue in queues {
         let mut own = States::default();
         let mut generations: BTreeMap<Generation, u64> = BTreeMap::new();

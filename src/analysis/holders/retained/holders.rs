@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Retained;
-use crate::analysis::{ElementsModel, HolderType};
-use crate::base::{Addr, Collector, Count, IndexVec, Name, len64, share};
+use crate::analysis::{ElementsModel, HolderType, SampledTypes};
+use crate::base::{Addr, Collector, Count, IndexVec, Name, len64, share, total};
 use crate::bcl::Library;
 use crate::bcl::collections::{Item, Slot};
 use crate::clr::library::{Classifier, library_types};
@@ -80,9 +80,9 @@ impl Retained<'_> {
             if contents.count < LEAST {
                 continue;
             }
-            // Returns the most common type of the keys or values.
+            // Returns the most common type of the keys or values, with the number of those that have it.
             let most = |of: &dyn Fn(&Item) -> Option<Addr>| {
-                let mut counts: BTreeMap<Addr, usize> = BTreeMap::new();
+                let mut counts: BTreeMap<Addr, u64> = BTreeMap::new();
                 for object in contents.items.iter().filter_map(of) {
                     let mt = library.method_table(object)?;
                     let value = stand_ins.of(mt).iter().next().and_then(|_| {
@@ -91,19 +91,22 @@ impl Retained<'_> {
                     });
                     counts.entry(value.unwrap_or(mt)).or_default().bump();
                 }
-                let (mt, _) = counts.into_iter().max_by_key(|(_, n)| *n)?;
-                namer.name(mt)
+                let (read, types) = (total(counts.values().copied()), len64(counts.len()));
+                let (mt, of_type) = counts.into_iter().max_by_key(|(_, n)| *n)?;
+                Some((namer.name(mt)?, SampledTypes { read, of_type, types }))
             };
             let object_in = |slot: &Slot| slot.place.element.is_reference().then(|| library.reference_at(slot.place.address)).flatten();
             let declared = |slot: Option<&Slot>| slot.map(|s| Name::from(s.type_name.as_str()));
             let first = contents.items.first();
-            let key = most(&|item| object_in(item.key.as_ref()?)).or_else(|| declared(first.and_then(|item| item.key.as_ref())));
-            let value = most(&|item| object_in(item.value.as_ref()?)).or_else(|| declared(first.and_then(|item| item.value.as_ref())));
+            let (key, keys) = named(most(&|item| object_in(item.key.as_ref()?)), declared(first.and_then(|item| item.key.as_ref())));
+            let (value, values) =
+                named(most(&|item| object_in(item.value.as_ref()?)), declared(first.and_then(|item| item.value.as_ref())));
             // Collections without values, such as strings, are skipped.
             if value.is_none() {
                 continue;
             }
-            return Some(ElementsModel { address, type_name: self.graph.type_name(namer, *id), count: contents.count, key, value });
+            let type_name = self.graph.type_name(namer, *id);
+            return Some(ElementsModel { address, type_name, count: contents.count, key, value, keys, values });
         }
         None
     }
@@ -134,6 +137,19 @@ impl Retained<'_> {
         let by_type = self.tree.by_type(self.graph);
         let all = |t: TypeIndex| by_type.get(t).map_or(0, |of| of.retained);
         sums.into_iter().filter_map(|((ty, outer), bytes)| Some(((ty, outer), share(bytes, all(ty))?))).collect()
+    }
+}
+
+/// Returns the type to name for the keys or values of a container, and the figures of the sample: the most common type if at least half of the sample has
+/// it, or else the declared type.
+fn named(most: Option<(Name, SampledTypes)>, declared: Option<Name>) -> (Option<Name>, Option<SampledTypes>) {
+    match most {
+        Some((name, sampled)) if sampled.is_most() => (Some(name), Some(sampled)),
+        Some((name, sampled)) => match declared {
+            Some(declared) => (Some(declared), Some(SampledTypes { of_type: 0, ..sampled })),
+            None => (Some(name), Some(sampled)),
+        },
+        None => (declared, None),
     }
 }
 

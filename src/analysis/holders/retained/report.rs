@@ -151,18 +151,62 @@ pub struct ElementsModel {
     pub type_name: Name,
     /// Number of elements according to the container.
     pub count: u64,
-    /// Type of the keys: the most frequent type among the first elements, or else the declared one; `null` if the container has no keys.
+    /// Type of the keys: the one that at least half of the keys read have, or else the declared one; `null` if the container has no keys.
     pub key: Option<Name>,
     /// Type of the values or elements, determined like `key`. For a `MemoryCache`, the type of the cached values.
     pub value: Option<Name>,
+    /// How many of the keys have the type `key`; `null` if no type of a key was read.
+    pub keys: Option<SampledTypes>,
+    /// How many of the values or elements have the type `value`; `null` if no type was read.
+    pub values: Option<SampledTypes>,
 }
 
+/// The types of the first keys or elements of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct SampledTypes {
+    /// Number of objects whose types were read, at most 64.
+    pub read: u64,
+    /// Number of those that have the named type; 0 if that is the declared type of objects of several types.
+    pub of_type: u64,
+    /// Number of different types among those read.
+    pub types: u64,
+}
+
+impl SampledTypes {
+    /// Whether at least half of the objects have the named type.
+    pub(super) fn is_most(&self) -> bool {
+        self.of_type.saturating_mul(2) >= self.read
+    }
+}
+
+/// Declared types that say nothing about the elements.
+const ANY: [&str; 2] = ["System.Object", "System.__Canon"];
+
 impl ElementsModel {
-    /// Text such as `4,000 entries Web.ReportKey → Web.Report`, `11 elements of System.Byte[]`.
+    /// Text such as `4,000 entries Web.ReportKey → Web.Report`, `11 elements of System.Byte[]`, `45 elements of 30 types`. A type is stated as that of
+    /// all only if all objects read have it.
     pub(crate) fn words(&self) -> String {
-        let types: Vec<&str> = [&self.key, &self.value].into_iter().flatten().map(|name| &**name).collect();
-        let what = if self.key.is_some() { "entries" } else { "elements of" };
-        format!("{} {what} {}", crate::base::thousands(self.count), types.join(" → "))
+        let part = |name: &Option<Name>, sampled: Option<SampledTypes>| -> Option<(bool, String)> {
+            let name = name.as_deref()?;
+            match sampled {
+                Some(s) if s.of_type < s.read && s.is_most() => Some((true, format!("mostly {name}"))),
+                Some(s) if !s.is_most() && ANY.contains(&name) => {
+                    let least = if self.count > s.read { "at least " } else { "" };
+                    Some((false, format!("{least}{} types", s.types)))
+                }
+                _ => Some((false, name.to_owned())),
+            }
+        };
+        let count = crate::base::thousands(self.count);
+        let value = part(&self.value, self.values);
+        match (part(&self.key, self.keys), value) {
+            (Some((_, key)), Some((_, value))) => format!("{count} entries {key} → {value}"),
+            (Some((_, key)), None) => format!("{count} entries {key}"),
+            (None, Some((true, value))) => format!("{count} elements, {value}"),
+            (None, Some((false, value))) => format!("{count} elements of {value}"),
+            (None, None) => format!("{count} elements"),
+        }
     }
 }
 
@@ -347,4 +391,26 @@ pub struct PathsReport {
     pub coverage: Vec<RootCoverageModel>,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_elements_is_that_of_all_or_of_most() {
+        let sampled = |of_type, types| Some(SampledTypes { read: 11, of_type, types });
+        let words = |key: Option<&str>, value: &str, values, count| {
+            let type_name = "System.Collections.Generic.List<System.Object>".into();
+            let (key, value) = (key.map(Into::into), Some(value.into()));
+            ElementsModel { address: Addr(1), type_name, count, key, value, keys: None, values }.words()
+        };
+        assert_eq!(words(None, "A.B", sampled(11, 1), 4000), "4,000 elements of A.B");
+        assert_eq!(words(None, "A.B", sampled(6, 2), 11), "11 elements, mostly A.B");
+        assert_eq!(words(None, "A.IShape", sampled(0, 9), 11), "11 elements of A.IShape");
+        assert_eq!(words(None, "System.Object", sampled(0, 9), 11), "11 elements of 9 types");
+        assert_eq!(words(None, "System.Object", sampled(0, 9), 4000), "4,000 elements of at least 9 types");
+        assert_eq!(words(Some("K"), "V", sampled(6, 2), 11), "11 entries K → mostly V");
+        assert_eq!(words(None, "System.Int32", None, 11), "11 elements of System.Int32");
+    }
 }

@@ -8,7 +8,7 @@ use crate::analysis::objects::layout;
 use crate::analysis::objects::type_methods::type_methods;
 use crate::base::{Addr, Answer, Collector, Missing, NoteKind};
 use crate::clr::fields::Types;
-use crate::session::{Error, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
+use crate::session::{Error, LoadedTypes, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
 
 /// Returns the loaded types that match `wanted`. If exactly one type matches, includes its layout and, with `methods`, its methods.
 ///
@@ -59,8 +59,8 @@ pub(in crate::analysis) fn find(types: &Types, wanted: &TypePattern, notes: &Col
     let name = |mt: &Addr| types.names().name(*mt).to_name();
     // The type of free blocks is in no module.
     let all: Vec<Addr> = loaded_types(types).into_iter().chain(types.names().method_tables().free).collect();
-    let labels = || all.iter().map(|mt| types.names().label(*mt)).collect();
-    let filter = TypeFilter::of(std::slice::from_ref(wanted), labels, notes);
+    let known = LoadedTypes { names: types.names(), tables: || all.clone() };
+    let filter = TypeFilter::of(std::slice::from_ref(wanted), &known, notes);
     let mut out: Vec<TypeBrief> = all.iter().filter(|mt| filter.matches(**mt, || name(mt))).map(|mt| layout::brief(types, *mt)).collect();
     out.sort_by(|a, b| (&a.name, a.method_table).cmp(&(&b.name, b.method_table)));
     out.dedup_by_key(|t| t.method_table);

@@ -137,10 +137,14 @@ impl Reporter<'_> {
 
     fn locks(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Vec<LockModel> {
         let mut waiters: BTreeMap<(Addr, LockKind), Vec<WaiterModel>> = BTreeMap::new();
+        // A thread that waits for several handles of one lock is one waiter.
+        let mut known: Set<(Addr, LockKind, usize)> = Set::default();
         for w in waits {
             let waiter = WaiterModel { managed_id: self.threads.get(w.thread).and_then(|t| t.id), evidence: w.evidence };
             for lock in w.object.into_iter().chain(w.others.iter().filter_map(|o| Some((*o, w.object?.1)))) {
-                waiters.entry(lock).or_default().push(waiter.clone());
+                if known.insert((lock.0, lock.1, w.thread)) {
+                    waiters.entry(lock).or_default().push(waiter.clone());
+                }
             }
         }
         let shown = locks.iter().filter(|(lock, held)| query.all || held.in_use() || waiters.contains_key(lock));

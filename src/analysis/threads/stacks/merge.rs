@@ -131,6 +131,31 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     counts.into_iter().collect()
 }
 
+/// Returns the stacks of a merged tree for flame graphs, like [`folded`]: the path to each frame at which threads end, with the number of these threads.
+pub(crate) fn folded_tree(tree: &[MergedFrame]) -> Vec<(Vec<String>, u64)> {
+    let mut methods: Map<&Name, BTreeSet<(&Option<Name>, Option<Addr>)>> = Map::default();
+    for frame in tree {
+        methods.entry(&frame.frame).or_default().insert((&frame.module, frame.method_desc));
+    }
+    let text = |frame: &MergedFrame| match (frame.times, frame.method_desc) {
+        (Some(times), _) => repeated(&frame.frame, times.least, times.most),
+        (None, Some(method)) if methods.get(&frame.frame).is_some_and(|of| of.len() > 1) => format!("{} {method}", frame.frame),
+        (None, _) => frame.frame.to_string(),
+    };
+    let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    let mut path: Vec<String> = Vec::new();
+    for frame in tree {
+        path.truncate(frame.depth as usize);
+        // The threads of a frame end at it or at the frames below.
+        if let Some(above) = counts.get_mut(&path) {
+            *above = above.saturating_sub(frame.threads);
+        }
+        path.push(text(frame));
+        counts.entry(path.clone()).or_default().grow(frame.threads);
+    }
+    counts.into_iter().filter(|(_, threads)| *threads > 0).collect()
+}
+
 /// Formats a cycle with its number of repetitions: `Lab.Recurse → Lab.Other, 12,400 times`.
 pub(crate) fn repeated(cycle: &Name, least: u64, most: u64) -> String {
     let range = if least == most { String::new() } else { format!("{} to ", thousands(least)) };

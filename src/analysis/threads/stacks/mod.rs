@@ -21,6 +21,7 @@ use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, i
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
+use crate::contract::ContractError;
 use crate::model::StackFrameKind;
 use crate::session::{Error, FrameReader, Gaps, Heap, NamedMethod, Namer, Runtime, ThreadStack, UnknownPart, argument_bytes};
 use crate::stack::code::CodeOrigin;
@@ -30,7 +31,7 @@ use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 pub(crate) use fail_fast::{FailFast, fail_fast};
 use merge::Merger;
-pub(crate) use merge::{folded as folded_stacks, key as frame_key, label as frame_label, repeated as repeated_frames};
+pub(crate) use merge::{folded as folded_stacks, folded_tree, key as frame_key, label as frame_label, repeated as repeated_frames};
 pub(crate) use overflow::{Recursion, recursion};
 
 /// Maximum bytes of names and frames in the answer, per byte of the dump.
@@ -92,7 +93,12 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
     // References are always read, because the coverage of the stacks depends on them.
-    let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments || query.locals }, wanted, &notes)?;
+    let walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments || query.locals }, wanted, &notes);
+    let mut walked = walked.map_err(|e| match e {
+        // Without the references of frames, roots are incomplete; here, the frames themselves are missing.
+        ContractError::NativeAot { .. } => ContractError::NativeAotStacks,
+        e => e,
+    })?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
