@@ -27,6 +27,9 @@ const RUN: &[(&str, &str)] = &[
     ("!heap -s D", "heap"),
     ("!strings D", "strings"),
     ("!sos.dumpheap -stat D", "stat"),
+    ("sos dumpheap -stat D", "stat"),
+    ("dumpheap /d -stat D", "stat"),
+    ("dumpobj /d Lab.Program.Keep D", "object"),
     ("k D", "stacks"),
     ("bt D", "stacks"),
     ("--top 3 stat D", "stat"),
@@ -136,6 +139,18 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     ("strings --regex dog D", Exit::Usage, "strings has no --regex; a regular expression"),
     ("pool --depth 1 D", Exit::Usage, "pool has no --depth; it is an option of "),
     ("export D", Exit::Usage, "export: the format is missing: export FORMAT dumps/"),
+    ("export --format chrome D", Exit::Usage, "export: invalid value 'chrome' of --format: export writes heapsnapshot, gcdump"),
+    ("export --format=parquett D", Exit::Usage, "did you mean parquet?"),
+    ("analyze --since D", Exit::Usage, "analyze: --since needs a value: analyze --since BEFORE dumps/"),
+    ("info --modules D", Exit::Usage, "info: --modules needs a value: info --modules PATH dumps/"),
+    ("objects --fields D", Exit::Usage, "objects: --fields needs a value: objects --fields"),
+    (
+        "object Lab.Program.Keep Lab.Program.Truth",
+        Exit::Usage,
+        "cannot read Lab.Program.Truth: there is no such file; if it is an object, add the dump",
+    ),
+    ("exceptions DUMP", Exit::Usage, "exceptions: DUMP stands for the path of your dump; write it instead"),
+    ("~0s D", Exit::Usage, "there is no current thread"),
     ("heap nonsense D", Exit::Usage, "heap: 'nonsense' is neither an option nor a dump"),
     ("!do D", Exit::Usage, "object: the address is missing: object ADDRESS dumps/"),
 ];
@@ -241,6 +256,16 @@ fn dumps_come_from_standard_input() {
     let file = || Stdio::from(File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(DUMP)).unwrap());
     let piped = ask(file(), &["stat", "-f", "csv", "-"]);
     assert_eq!(String::from_utf8(piped.stdout).unwrap(), run(&["stat", "-f", "csv", "--no-local-files", DUMP]).out);
+    // The temporary file is neither in JSON nor in commands.
+    for args in [["analyze", "--json", "-"], ["info", "--json", "-"], ["report", "-o", "-"], ["analyze", "-f", "markdown"]] {
+        let ran = ask(file(), &[&args[..], if args.contains(&"markdown") || args[0] == "report" { &["-"] } else { &[] }].concat());
+        let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+        assert!(!out.contains("stdin") && out.contains(" DUMP"), "{args:?}: {out}");
+        assert!(err.contains("DUMP stands for a file: save the dump"), "{args:?}: {err}");
+        if args.contains(&"--json") {
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["dump"]["path"], "-");
+        }
+    }
     let small = ask(file(), &["-", "info", "--max-decompressed", "1K"]);
     assert_eq!(small.status.code(), Some(3), "{}", String::from_utf8_lossy(&small.stderr));
     assert_eq!(ask(Stdio::null(), &["stat", "-"]).status.code(), Some(2));

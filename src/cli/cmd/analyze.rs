@@ -188,6 +188,10 @@ impl Command for Analyze {
         Ok(analysis::analyze(&at.runtime()?, &before, &query)?)
     }
 
+    fn suggests(&self, report: &AnalyzeReport) -> bool {
+        !report.findings.is_empty() || !report.triage.is_empty()
+    }
+
     fn exit(&self, report: &AnalyzeReport, exit: Exit) -> Exit {
         exit.negative_if(report.findings.iter().any(|f| self.fail_on.iter().any(|on| on.fits(f))))
     }

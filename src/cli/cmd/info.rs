@@ -47,9 +47,13 @@ impl Command for Info {
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
         let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose };
         let mut answer = analysis::info(at.dump()?, &query);
-        answer.data.in_one_line = at.has_several_dumps().then(|| at.opening.path.display().to_string());
+        answer.data.in_one_line = if at.has_several_dumps() { Some(at.dump()?.file().facts.shown_path()) } else { None };
         advise(&mut answer.data.runtime_error, at.dump()?.runtime_at(at.config.runtime));
         Ok(answer)
+    }
+
+    fn suggests(&self, report: &InfoReport) -> bool {
+        report.more_precise.is_some() || report.next.is_some()
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

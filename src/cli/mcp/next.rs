@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use serde_json::{Map, Value, json};
@@ -49,7 +50,7 @@ impl Call {
     /// A sentence about a word that has no meaning.
     pub(super) fn typed(words: &[String]) -> Result<Option<Call>, String> {
         let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from)).collect();
-        match ordered(line, &LINE, true).map_err(|why| why.0)? {
+        match ordered(line, &LINE, &|| Some(PathBuf::new())).map_err(|why| why.0)? {
             Ordered::Line(line) => Ok(Call::parsed(&line)),
             Ordered::Help(_) => Ok(None),
         }

@@ -116,7 +116,8 @@ impl Report for InfoReport {
                 format!(" ({})", more.stacks())
             };
             to.gap();
-            to.line(format!("With the files of {files}{rest}, answers are more precise{known}: {}", more.command));
+            let line = |command: &str| format!("With the files of {files}{rest}, answers are more precise{known}: {command}");
+            to.fitting(line(&more.command), line(&more.short_command));
         }
         if let Some(next) = &self.next {
             to.gap();

@@ -73,7 +73,7 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, s
     let title = format!("{}{share_text}{course}", holder.text);
     let container = holder.path.last();
     let object = container.and_then(|step| step.address);
-    let before = || answers.before.first().map(|before| before.facts().path.display().to_string()).unwrap_or_default();
+    let before = || answers.before.first().map(|before| before.facts().path_in_commands()).unwrap_or_default();
     let command = match object {
         Some(object) => vec!["retained".into(), "--object".into(), object.to_string()],
         None => vec!["diff".into(), before()],
