@@ -184,7 +184,7 @@ pub(super) trait Command: Args {
         }
         // A dump from standard input is deleted after the command, so no further command can read it.
         if at.opening.spool.is_some() && self.suggests(&answer) {
-            streams.say("gcdump: DUMP stands for a file: save the dump from standard input to one to run these commands")?;
+            streams.say("gcdump: DUMP means a file: save the dump from standard input to one to run these commands")?;
         }
         if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal && !at.is_standard_input()) {
             let path = at.opening.path.display().to_string();

@@ -109,7 +109,7 @@ fn without_placeholder(
     let last = arguments(&args, root, Some(sub)).pop().filter(is_placeholder);
     if let Some(at) = last.filter(|_| place_of_dump(sub).is_some()) {
         if !leads && default_dump().is_none() && !asks_help(&args) {
-            return Err(UsageError(format!("{}: DUMP stands for the path of your dump; write it instead", sub.get_name())));
+            return Err(UsageError(format!("{}: DUMP means the path of your dump: write it instead", sub.get_name())));
         }
         args.remove(at);
     }
@@ -274,7 +274,7 @@ fn objects_in_one(mut args: Vec<OsString>, default_dump: DefaultDump<'_>, root: 
         if !is_path(&last) && is_like_a_name(&text) {
             let command = sub.get_name();
             return Err(UsageError(format!(
-                "cannot read {text}: there is no such file; if it is an object, add the dump: {command} OBJECT … DUMP"
+                "cannot read {text}: the file does not exist; if it is an object, add the dump: {command} OBJECT … DUMP"
             )));
         }
         places.pop();
@@ -359,7 +359,7 @@ mod tests {
         ] {
             assert_eq!(of(typed, true), ordered, "{typed}");
         }
-        assert_eq!(line("exceptions DUMP").unwrap_err(), "exceptions: DUMP stands for the path of your dump; write it instead");
+        assert_eq!(line("exceptions DUMP").unwrap_err(), "exceptions: DUMP means the path of your dump: write it instead");
         assert_eq!(line("x.dmp exceptions DUMP").as_deref(), Ok("exceptions x.dmp"));
         assert_eq!(line("exceptions --help DUMP").as_deref(), Ok("exceptions --help"));
     }
@@ -474,7 +474,7 @@ mod tests {
             ("export x.dmp", "export: the format is missing: export FORMAT x.dmp, with one of heapsnapshot, gcdump, parquet, csv, ndjson"),
             (
                 "object Lab.Program.Keep Lab.Program.Truth",
-                "cannot read Lab.Program.Truth: there is no such file; if it is an object, add the dump: object OBJECT … DUMP",
+                "cannot read Lab.Program.Truth: the file does not exist; if it is an object, add the dump: object OBJECT … DUMP",
             ),
             ("analyze --since x.dmp", "analyze: --since needs a value: analyze --since BEFORE x.dmp"),
             (

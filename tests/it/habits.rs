@@ -147,10 +147,10 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     (
         "object Lab.Program.Keep Lab.Program.Truth",
         Exit::Usage,
-        "cannot read Lab.Program.Truth: there is no such file; if it is an object, add the dump",
+        "cannot read Lab.Program.Truth: the file does not exist; if it is an object, add the dump",
     ),
-    ("exceptions DUMP", Exit::Usage, "exceptions: DUMP stands for the path of your dump; write it instead"),
-    ("~0s D", Exit::Usage, "there is no current thread"),
+    ("exceptions DUMP", Exit::Usage, "exceptions: DUMP means the path of your dump: write it instead"),
+    ("~0s D", Exit::Usage, "gcdump has no current thread"),
     ("heap nonsense D", Exit::Usage, "heap: 'nonsense' is neither an option nor a dump"),
     ("!do D", Exit::Usage, "object: the address is missing: object ADDRESS dumps/"),
 ];
@@ -261,7 +261,7 @@ fn dumps_come_from_standard_input() {
         let ran = ask(file(), &[&args[..], if args.contains(&"markdown") || args[0] == "report" { &["-"] } else { &[] }].concat());
         let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
         assert!(!out.contains("stdin") && out.contains(" DUMP"), "{args:?}: {out}");
-        assert!(err.contains("DUMP stands for a file: save the dump"), "{args:?}: {err}");
+        assert!(err.contains("DUMP means a file: save the dump"), "{args:?}: {err}");
         if args.contains(&"--json") {
             assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["dump"]["path"], "-");
         }

@@ -43,7 +43,7 @@ const TYPES_OF: &str = "gcdump type 'NAMESPACE.*' lists types with their modules
 /// WinDbg's command that makes another thread the current one.
 pub(super) const SWITCH: Sos = refused(
     &["~Ns"],
-    "there is no current thread: commands are about all threads; gcdump stacks --thread N and gcdump threads show one or all of them",
+    "gcdump has no current thread: commands are about all threads, gcdump stacks --thread N is about one",
 );
 
 /// The commands, by topic.
