@@ -127,6 +127,11 @@ pub(super) trait Command: Args {
         None
     }
 
+    /// Returns the maximum number of rows to print of each table of an answer with complete lists; `None` for all rows.
+    fn rows_on_screen(&self, _at: &At<'_>) -> Option<usize> {
+        None
+    }
+
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
@@ -170,7 +175,7 @@ pub(super) trait Command: Args {
             answer.data.page(&mut page);
             head.pages = page.done().map_err(UsageError)?;
         }
-        output::emit(&head, &answer, at.format(), at.target(streams))?;
+        output::emit(&head, &answer, at.format(), Target { most: self.rows_on_screen(at), ..at.target(streams) })?;
         if let (Some(seen), Some(is_last)) = (streams.seen, self.is_last(&answer)) {
             seen.ends(is_last);
         }

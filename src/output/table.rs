@@ -487,6 +487,23 @@ impl Heading {
     }
 }
 
+/// The first rows of a table.
+struct First<'r> {
+    most: u64,
+    rows: Box<dyn Rows + 'r>,
+}
+
+impl Rows for First<'_> {
+    fn each(&self, print: &mut dyn FnMut(&dyn Row) -> io::Result<()>) -> io::Result<()> {
+        let mut left = self.most;
+        self.rows.each(&mut |row| {
+            let is_listed = left > 0;
+            left = left.saturating_sub(1);
+            if is_listed { print(row) } else { Ok(()) }
+        })
+    }
+}
+
 /// A table of a report.
 pub struct Table<'r> {
     /// Header.
@@ -531,6 +548,12 @@ impl<'r> Table<'r> {
         let mut table = Table::bound(rows, columns, Some(json_rows::write::<T>));
         table.heading.record = Some(record);
         table
+    }
+
+    /// Restricts the table to its first `most` rows.
+    #[must_use]
+    pub(super) fn cut(self, most: u64) -> Table<'r> {
+        Table { rows: Box::new(First { most, rows: self.rows }), ..self }
     }
 
     /// Sets whether CSV includes the rows of the table.

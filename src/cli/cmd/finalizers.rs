@@ -47,7 +47,7 @@ impl Command for Finalizers {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.sort.of(self.filter.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
@@ -55,7 +55,7 @@ impl Command for Finalizers {
             types: self.types.patterns(),
             objects: self.objects,
             sort: self.sort.given(),
-            top: self.filter.before(self.top.counted(at)),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
         Ok(finalizers(&at.runtime()?, &query)?)
     }

@@ -70,7 +70,7 @@ impl Command for Handles {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.sort.of(self.filter.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<HandlesReport>> {
@@ -81,7 +81,7 @@ impl Command for Handles {
             memory: self.memory,
             by: self.by,
             sort: self.sort.given(),
-            top: self.filter.before(self.top.rows(at)),
+            top: self.sort.before(self.filter.before(self.top.rows(at))),
         };
         let mut answer = handles(&at.runtime()?, &query)?;
         answer.data.detail = self.detail;

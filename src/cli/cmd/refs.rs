@@ -99,7 +99,7 @@ impl Command for Refs {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.sort.of(self.filter.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
@@ -118,7 +118,7 @@ impl Command for Refs {
             retained: self.retained,
             stacks: self.stacks.stacks,
             sort: self.sort.given(),
-            top: self.filter.before(self.top.counted(at)),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
         Ok(refs(&*at.source_at(0)?, &query)?)
     }

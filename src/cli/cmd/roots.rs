@@ -63,7 +63,7 @@ impl Command for Roots {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.sort.of(self.filter.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {
@@ -75,7 +75,7 @@ impl Command for Roots {
         let (types, sort, top) = (
             self.types.patterns(),
             self.sort.given(),
-            self.filter.before(if self.stat { self.top.counted(at) } else { self.top.rows(at) }),
+            self.sort.before(self.filter.before(if self.stat { self.top.counted(at) } else { self.top.rows(at) })),
         );
         Ok(roots(&at.heap()?, &RootsQuery { options, types, stat: self.stat, sort, top })?)
     }

@@ -60,7 +60,7 @@ impl Command for Statics {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page(at)))
+        Some(self.sort.of(self.filter.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {
@@ -70,7 +70,7 @@ impl Command for Statics {
             everything: self.all,
             retained: self.retained,
             sort: self.sort.given(),
-            top: self.filter.before(self.top.rows(at)),
+            top: self.sort.before(self.filter.before(self.top.rows(at))),
         };
         Ok(statics(&at.runtime()?, &query)?)
     }
