@@ -476,14 +476,16 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// Returns the first address of a row, in the visible columns and the link columns.
+    /// Returns the address that a row is about, in the visible columns and the link columns: the object if a column has one, else the first address.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
-        links.find_map(|(i, column)| match row.cell(i) {
+        let link = |(i, column): (usize, &Column)| match row.cell(i) {
             Cell::Addr(address) if !address.is_null() => Some(Link { address, is_type: column.name == "method_table" }),
             _ => None,
-        })
+        };
+        let object = links.clone().find(|(_, column)| column.name == "object").and_then(link);
+        object.or_else(|| links.find_map(link))
     }
 }
 

@@ -30,6 +30,8 @@ const RUN: &[(&str, &str)] = &[
     ("sos dumpheap -stat D", "stat"),
     ("dumpheap /d -stat D", "stat"),
     ("dumpobj /d Lab.Program.Keep D", "object"),
+    // A decimal address.
+    ("object 0n139850271549384 D", "object"),
     ("k D", "stacks"),
     ("bt D", "stacks"),
     ("--top 3 stat D", "stat"),
@@ -122,6 +124,7 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     ("threadstate D", Exit::Usage, "gcdump threads names the flags"),
     ("xy D", Exit::Usage, "there is no command 'xy' (gcdump --help lists all)"),
     ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
+    ("object 139850271549384 D", Exit::Negative, "as a decimal number it is 0x7f316dc1e7c8, which is written 0n139850271549384"),
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
     ("stat --type lab.* D", Exit::Negative, "ignoring case, it matches Lab."),
     ("stat --type Lab\\..* D", Exit::Negative, "as a regular expression, /Lab\\..*/, it matches Lab."),
@@ -278,4 +281,25 @@ fn the_format_of_an_export_may_be_an_option() {
     let out = folder.path().join("out.gcdump");
     let ran = run(&["export", "--format", "gcdump", "--no-local-files", DUMP, out.to_str().unwrap()]);
     assert!(ran.exit == Exit::Ok && out.is_file(), "{}", ran.err);
+    // Of this file, commands name objects by address only.
+    let file = out.to_str().unwrap();
+    for command in ["path", "objsize", "refs"] {
+        let named = run(&[command, "Lab.Program.Keep", file]);
+        assert!(
+            named.exit == Exit::Usage && named.err.contains("gcdump retained --by static lists static fields"),
+            "{command}: {}",
+            named.err
+        );
+    }
+    let about = run(&["info", file]);
+    assert!(about.exit == Exit::Ok && about.out.contains("refs, diff and analyze --since can use it"), "{} {}", about.out, about.err);
+}
+
+#[test]
+fn csv_of_several_dumps_names_each() {
+    let other = "dumps/corpus/net10-svr-basics-heap.dmp.zst";
+    let csv = run(&["info", "-f", "csv", "--no-local-files", DUMP, other]).out;
+    let paths: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix("path,")).collect();
+    assert_eq!(paths, [DUMP, other], "{csv}");
+    assert!(!run(&["info", "-f", "csv", "--no-local-files", DUMP]).out.contains("path,"));
 }

@@ -166,6 +166,10 @@ fn names_of_sos_and_rows_and_the_last_object() {
     assert_eq!(shell(&format!("object {second}; object $3"), &dump).out, expected);
     let ran = shell(&format!("object {second}; object $2"), &dump);
     assert!(ran.out == one && ran.err.contains("$2: that row has no address"), "{}{}", ran.out, ran.err);
+    // A row with a slot and an object is about the object.
+    let handles = plain(&["handles", "--type", "strong", "--top", "1"]);
+    let object = handles.lines().nth(1).unwrap().split_whitespace().filter(|word| word.starts_with("0x")).nth(1).unwrap().to_string();
+    assert_eq!(shell("handles --type strong --top 1; object $1", &dump).out, handles + &plain(&["object", &object]));
     // Several objects by name, flags of the links that SOS prints, and prefixes.
     let two = ["Lab.Program.Keep", "Lab.Program.Truth"];
     assert_eq!(shell(&format!("object {}", two.join(" ")), &dump).out, plain(&["object", two[0], two[1]]));

@@ -10,6 +10,7 @@ use super::super::exit::Exit;
 use crate::analysis::InfoReport;
 use crate::analysis::{self, InfoQuery};
 use crate::base::Answer;
+use crate::model::Container;
 
 /// Summary of the process and the dump: what died, how it was started, runtime and GC with their settings and limits, and what to run next.
 #[derive(Debug, Args)]
@@ -57,6 +58,8 @@ impl Command for Info {
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        if report.runtime_error.is_some() { Exit::NoRuntime } else { exit }
+        // A .gcdump file has no runtime, and nothing of it is missing.
+        let is_snapshot = report.format == Container::Gcdump;
+        if report.runtime_error.is_some() && !is_snapshot { Exit::NoRuntime } else { exit }
     }
 }

@@ -7,8 +7,8 @@ use crate::base::{be, in_units, plural};
 pub enum RuntimeError {
     /// The file is a heap snapshot (`.gcdump`).
     #[error(
-        "a .gcdump file holds only the types, sizes and references of a heap: stat, retained, objsize, path and diff can use it; all \
-         other commands need a dump"
+        "a .gcdump file holds only the types, sizes and references of a heap: stat, retained, objsize, path, refs, diff and analyze --since \
+         can use it; all other commands need a dump"
     )]
     Snapshot,
     /// The process contains no .NET runtime.
