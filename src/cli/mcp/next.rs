@@ -313,6 +313,17 @@ mod tests {
     }
 
     #[test]
+    fn the_summary_leads_to_findings_unless_no_runtime_can_be_read() {
+        let info = find("info").unwrap();
+        let sent = |next: Value| {
+            let calls = calls(info, &Map::new(), &json!({ "data": { "next": next } }), None);
+            calls.iter().map(Call::as_sent).collect::<Vec<_>>()
+        };
+        assert_eq!(sent(json!("gcdump analyze x.dmp")), [r#"Next: {"name":"analyze","arguments":{}}"#]);
+        assert_eq!(sent(Value::Null), Vec::<String>::new());
+    }
+
+    #[test]
     fn lines_are_split_into_words_as_in_a_shell() {
         assert_eq!(words(r#"a  'b c' "d'e" '' f'g'"#), ["a", "b c", "d'e", "", "fg"]);
         assert_eq!(words("").len(), 0);
