@@ -476,7 +476,6 @@ mod tests {
                 "object Lab.Program.Keep Lab.Program.Truth",
                 "cannot read Lab.Program.Truth: the file does not exist; if it is an object, add the dump: object OBJECT … DUMP",
             ),
-            ("analyze --since x.dmp", "analyze: --since needs a value: analyze --since BEFORE x.dmp"),
             (
                 "export --format chrome x.dmp",
                 "export: invalid value 'chrome' of --format: export writes heapsnapshot, gcdump, parquet, csv, ndjson",
