@@ -128,6 +128,11 @@ pub(super) trait Command: Args {
         None
     }
 
+    /// Returns the maximum number of rows to print of each table of an answer with complete lists; `None` for all rows.
+    fn rows_on_screen(&self, _at: &At<'_>) -> Option<usize> {
+        None
+    }
+
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
@@ -151,6 +156,11 @@ pub(super) trait Command: Args {
         None
     }
 
+    /// Whether the answer itself has command lines that show more of the dump.
+    fn suggests(&self, _report: &Self::Report) -> bool {
+        false
+    }
+
     /// Whether the rows are the last ones of the list, for commands whose `--start` begins a list elsewhere. `None` for other commands.
     fn is_last(&self, _report: &Self::Report) -> Option<bool> {
         None
@@ -167,7 +177,7 @@ pub(super) trait Command: Args {
             answer.data.page(&mut page);
             head.pages = page.done().map_err(UsageError)?;
         }
-        output::emit(&head, &answer, at.format(), at.target(streams))?;
+        output::emit(&head, &answer, at.format(), Target { most: self.rows_on_screen(at), ..at.target(streams) })?;
         if let (Some(seen), Some(is_last)) = (streams.seen, self.is_last(&answer)) {
             seen.ends(is_last);
         }
@@ -180,7 +190,10 @@ pub(super) trait Command: Args {
             let _ = to.set(words);
         }
         // A dump from standard input is deleted after the command, so no further command can read it.
-        if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal && at.opening.spool.is_none()) {
+        if at.opening.spool.is_some() && self.suggests(&answer) {
+            streams.say("gcdump: DUMP means a file: save the dump from standard input to one to run these commands")?;
+        }
+        if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal && !at.is_standard_input()) {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
             let words = words.split(' ').chain(options.iter().map(String::as_str));
@@ -389,6 +402,11 @@ impl At<'_> {
         }
         let dump = Dump::open(&lazy.path, &self.opening.options)?;
         Ok(lazy.dump.get_or_init(|| dump))
+    }
+
+    /// Whether the dump was read from standard input.
+    fn is_standard_input(&self) -> bool {
+        self.dump().is_ok_and(|dump| dump.file().facts.is_standard_input)
     }
 
     /// Whether the same command line also answers for other dumps.

@@ -1,7 +1,7 @@
 //! Splits command lines into options, values of options, and other arguments, using clap's definition. Recognizes arguments that are files.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Command as Clap;
 
@@ -12,6 +12,12 @@ const EXTENSIONS: [&str; 8] = ["dmp", "mdmp", "core", "dump", "zst", "gz", "img"
 
 /// The argument for reading the dump from standard input.
 pub(super) const STANDARD_INPUT: &str = "-";
+
+/// The word for the dump that a shell has open.
+pub(super) const OPEN: &str = ".";
+
+/// Returns the dump of commands that omit it, if there is one. It is only called if a line seems to omit the dump, because it may read a folder.
+pub(super) type DefaultDump<'d> = &'d dyn Fn() -> Option<PathBuf>;
 
 /// Whether an argument is a regular expression between slashes rather than a folder.
 fn is_expression(text: &str) -> bool {

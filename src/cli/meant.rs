@@ -5,10 +5,11 @@ use std::ffi::{OsStr, OsString};
 use clap::Command as Clap;
 
 use super::exit::UsageError;
-use super::line::{arguments, has_unknown_option, is_path, option, place_of_dump, takes_next};
+use super::line::{DefaultDump, arguments, has_unknown_option, is_path, option, place_of_dump, takes_next};
 use super::pick::could_be_dump;
 use super::sos::{ALWAYS, Form};
 use super::values::address;
+use crate::base::did_you_mean;
 
 /// Names that other tools use for options, with the gcdump option and in some cases its value. A name applies only to commands that have no option of
 /// this name.
@@ -106,13 +107,13 @@ fn is_id(text: &str) -> bool {
 }
 
 /// Adds the options that are missing from `args` of the command `sub`: the options that bare words belong to, and `--since` before an earlier dump.
-/// `dump` was typed before the command; `has_dump` is true if the dump may be omitted.
+/// `dump` was typed before the command.
 ///
 /// # Errors
 /// Fails on words that fit no option, on too many dumps, and on options without a value.
 pub(super) fn meant(
     args: Vec<OsString>,
-    (dump, has_dump): (&mut Option<OsString>, bool),
+    (dump, default_dump): (&mut Option<OsString>, DefaultDump<'_>),
     root: &Clap,
     sub: &Clap,
 ) -> Result<Vec<OsString>, UsageError> {
@@ -137,7 +138,7 @@ pub(super) fn meant(
         return Err(UsageError(format!("{command} is not sorted by what objects retain; {instead}")));
     }
     let mut args = all_values(args, root, sub);
-    needs_value(&args, dump.is_some(), root, sub)?;
+    needs_value(&args, (dump.is_some(), default_dump), root, sub)?;
     let mut positionals = sub.get_positionals();
     match (positionals.next(), positionals.next()) {
         (Some(first), None) if first.get_id() == "dump" => {}
@@ -149,7 +150,7 @@ pub(super) fn meant(
     let (files, mut words): (Vec<usize>, Vec<usize>) =
         arguments(&args, root, Some(sub)).into_iter().partition(|i| args.get(*i).is_some_and(|a| is_path(a)));
     // If no argument is a file, the last word names a dump that does not exist. Opening this dump reports the error.
-    if files.is_empty() && dump.is_none() && !has_dump {
+    if files.is_empty() && dump.is_none() && !words.is_empty() && default_dump().is_none() {
         words.pop();
     }
     let command = sub.get_name();
@@ -239,7 +240,7 @@ fn all_values(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString>
 }
 
 /// Refuses to take the dump as the value of an option that is missing its value.
-fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Result<(), UsageError> {
+fn needs_value(args: &[OsString], (has_dump, default_dump): (bool, DefaultDump<'_>), root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let of_pair = |pair: &[OsString]| {
         let [last, dump] = pair else { return None };
         let lacks = option(last.to_str()?, root, Some(sub)).filter(|o| takes_next(o))?.clone();
@@ -248,7 +249,8 @@ fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Re
     let Some((last, lacks, dump)) = args.windows(2).find_map(of_pair) else { return Ok(()) };
     let value = lacks.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ");
     let names_file = ["FILE", "PATH", "DIR", "BEFORE", "OUT"].iter().any(|name| value.contains(name));
-    if has_dump || names_file || !arguments(args, root, Some(sub)).is_empty() {
+    let has_other = || default_dump().is_some_and(|other| other.as_os_str() != dump);
+    if has_dump || !arguments(args, root, Some(sub)).is_empty() || (names_file && has_other()) {
         return Ok(());
     }
     let (command, option, dump) = (sub.get_name(), last.to_string_lossy(), dump.to_string_lossy());
@@ -256,7 +258,15 @@ fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Re
     Err(UsageError(format!("{command}: {option} needs a value: {command} {option} {value} {dump}")))
 }
 
-/// For commands whose first argument is a format: moves the value of `--format` there, and reports a missing format.
+/// Returns the position of `--format` in `args`, its value, and the number of words that both take.
+fn value_of_format(args: &[OsString]) -> Option<(usize, OsString, usize)> {
+    args.iter().enumerate().find_map(|(at, arg)| match arg.to_str()? {
+        "--format" | "-f" => Some((at, args.get(at.checked_add(1)?)?.clone(), 2)),
+        text => Some((at, text.strip_prefix("--format=")?.into(), 1)),
+    })
+}
+
+/// For commands whose first argument is a format: moves the value of `--format` or a later format there, and reports a missing format.
 fn with_format(
     mut args: Vec<OsString>,
     dump: Option<&OsString>,
@@ -270,16 +280,26 @@ fn with_format(
     if first.is_some_and(|first| is_format(first)) {
         return Ok(args);
     }
-    let named = args.iter().position(|a| a == "--format" || a == "-f").filter(|at| {
-        let value = args.get(at.saturating_add(1));
-        value.is_some_and(|value| is_format(value))
-    });
-    if let Some(at) = named {
-        args.remove(at);
+    if let Some((at, value, words)) = value_of_format(&args) {
+        if !is_format(&value) {
+            let (command, value) = (sub.get_name(), value.to_string_lossy());
+            let names: Vec<&str> = values.iter().map(|v| v.get_name()).collect();
+            let hint = did_you_mean(&value.to_ascii_lowercase(), names.iter().copied());
+            let names = names.join(", ");
+            return Err(UsageError(format!("{command}: invalid value '{value}' of --format: {command} writes {names}{hint}")));
+        }
+        args.drain(at..at.saturating_add(words));
+        args.insert(0, value);
+        return Ok(args);
+    }
+    // The dump may precede the format, as it may precede every other argument.
+    let late = arguments(&args, root, Some(sub)).into_iter().nth(1).filter(|at| args.get(*at).is_some_and(|word| is_format(word)));
+    if let Some(at) = late {
         let value = args.remove(at);
         args.insert(0, value);
         return Ok(args);
     }
+    let first = arguments(&args, root, Some(sub)).first().and_then(|i| args.get(*i));
     match first.filter(|first| is_path(first)).or(dump.filter(|_| first.is_none())) {
         None => Ok(args),
         Some(dump) => {

@@ -130,7 +130,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
         let cli = Cli::of(&first.line).map_err(|e| usage(&e, true, streams))?;
         return Ok(Cli { hints: first.hints, ..cli });
     }
-    let args = match words::ordered(args, &LINE, pick::is_set()) {
+    let args = match words::ordered(args, &LINE, &|| pick::default_dump(Path::new("."))) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
             let text = help::text(topic, streams.screen.width);

@@ -128,6 +128,9 @@ impl At<'_> {
             ObjectName::Named(text) => text,
             ObjectName::Listed => return Err(unlisted().into()),
         };
+        if self.dump_at(index)?.snapshot().is_some() {
+            return Err(without_names(text).into());
+        }
         let heap = self.heap_at(index)?;
         match heap.runtime().value_named(text) {
             Ok(value) if value.is_reference() => Ok(value.object()?.address()),
@@ -153,6 +156,11 @@ impl At<'_> {
     /// As [`At::address_of`]; an unknown name is taken for a type name.
     pub(super) fn object_or_type(&self, name: &ObjectName) -> Result<(Option<Addr>, Vec<TypePattern>)> {
         if let ObjectName::Named(text) = name
+            && self.dump()?.snapshot().is_some()
+        {
+            return Err(without_names(text).into());
+        }
+        if let ObjectName::Named(text) = name
             && matches!(self.runtime()?.value_named(text), Err(Error::Nothing(_)))
         {
             return Ok((None, vec![TypePattern::Name(text.clone())]));
@@ -167,10 +175,17 @@ impl At<'_> {
     pub(super) fn root_of(&self, name: &ObjectName) -> Result<Addr> {
         match name {
             ObjectName::At(address) => Ok(*address),
+            ObjectName::Named(text) if self.dump()?.snapshot().is_some() => Err(without_names(text).into()),
             ObjectName::Named(text) => Ok(self.runtime()?.value_named(text)?.address()),
             ObjectName::Listed => Err(unlisted().into()),
         }
     }
+}
+
+/// Returns the error for the name of an object in a `.gcdump` file.
+fn without_names(text: &str) -> UsageError {
+    let instead = "gcdump retained --by static lists static fields, gcdump retained --type NAME objects of a type";
+    UsageError(format!("'{text}' cannot be looked up: in a .gcdump file, objects have only addresses; {instead}"))
 }
 
 fn unlisted() -> UsageError {

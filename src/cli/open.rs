@@ -46,10 +46,11 @@ impl Opening {
         if let Some(remark) = &picked.remark {
             streams.say(&format!("gcdump: {remark}"))?;
         }
-        let options = Opening::options(config, streams)?;
+        let mut options = Opening::options(config, streams)?;
         let is_input = picked.path.as_os_str() == STANDARD_INPUT;
         let spool = if is_input { Some(Spool::of_standard_input(config.max_decompressed)?) } else { None };
-        let path = spool.as_ref().map_or(picked.path, Spool::path);
+        options.standard_input = spool.as_ref().map(Spool::path);
+        let path = options.standard_input.clone().unwrap_or(picked.path);
         Ok(Opening { path, options, spool })
     }
 

@@ -22,6 +22,11 @@ pub(super) fn is_set() -> bool {
     std::env::var_os("GCDUMP_DUMP").is_some_and(|name| !name.is_empty())
 }
 
+/// Returns the dump of commands without one: `$GCDUMP_DUMP`, else the only dump in `folder`.
+pub(super) fn default_dump(folder: &Path) -> Option<PathBuf> {
+    pick(None, std::env::var_os("GCDUMP_DUMP").map(PathBuf::from), folder).ok().map(|picked| picked.path)
+}
+
 /// Chooses the given dump, else `$GCDUMP_DUMP`, else the only dump in `folder`.
 pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Path) -> Result<Picked, UsageError> {
     if let Some(path) = given {

@@ -10,6 +10,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::size;
 use super::command::At;
 use super::completion::types;
+use super::exit::UsageError;
 use super::values::{address, number, type_pattern};
 use crate::analysis::{Condition, Selection};
 use crate::analysis::{DiffSort, RefSort, StatSort, StringSort};
@@ -149,6 +150,34 @@ impl MostArg {
     }
 }
 
+/// Limits the rows of an answer that always has all rows, and of which a terminal shows those that fit.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct FitArg {
+    #[command(flatten)]
+    top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+}
+
+impl FitArg {
+    /// Whether neither a number of rows nor rows are chosen.
+    pub(super) fn is_usual(&self) -> bool {
+        self.top.top.is_none() && self.top.skip.skip == 0 && self.filter.filter.is_none()
+    }
+
+    /// Returns the page for a list that is already sorted. The lists stay complete if no rows are chosen.
+    pub(super) fn page(&self, at: &At<'_>) -> Paging {
+        let top = if self.is_usual() { 0 } else { at.rows(self.top.top) };
+        self.filter.of(self.top.skip.page(top))
+    }
+
+    /// Returns the maximum number of rows to print of each table; `None` for all rows.
+    pub(super) fn on_screen(&self, at: &At<'_>) -> Option<usize> {
+        Some(at.rows(None)).filter(|rows| self.is_usual() && *rows > 0)
+    }
+}
+
 /// Sorts the rows of a finished list by a column of the table.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ColumnArg {
@@ -277,17 +306,57 @@ usual! {
     TimerSort: "due",
 }
 
-/// Selects the order of rows for commands that support several.
-#[derive(Clone, Copy, Debug, Args)]
+/// Selects the order of rows: one that the analysis has, or another column of the table.
+#[derive(Clone, Debug, Args)]
 pub(super) struct SortArg<C: Columns> {
     #[arg(short, long, value_name = "COLUMN", ignore_case = true, value_parser = OrderParser::<C>(PhantomData), help = sort_help::<C>())]
-    sort: Option<Order<C>>,
+    sort: Option<RowOrder<C>>,
+}
+
+/// An order of rows.
+#[derive(Clone, Debug)]
+enum RowOrder<C> {
+    /// An order that the analysis has.
+    Known(Order<C>),
+    /// The order by another column, named as in CSV, of the finished list.
+    Column(ColumnOrder),
 }
 
 impl<C: Columns + Copy> SortArg<C> {
-    /// Returns the order as given.
+    /// Returns the order that the analysis has, if such an order is given.
     pub(super) fn given(&self) -> Option<Order<C>> {
-        self.sort
+        match &self.sort {
+            Some(RowOrder::Known(order)) => Some(*order),
+            _ => None,
+        }
+    }
+
+    /// Returns the order, for commands that do not sort finished lists.
+    ///
+    /// # Errors
+    /// A message about an order that the analysis does not have.
+    pub(super) fn known(&self) -> Result<Option<Order<C>>, UsageError> {
+        let Some(RowOrder::Column(ColumnOrder { column, .. })) = &self.sort else { return Ok(self.given()) };
+        let names: Vec<String> = C::value_variants().iter().filter_map(|v| Some(v.to_possible_value()?.get_name().to_string())).collect();
+        Err(UsageError(format!("cannot sort by {column}: this can be sorted by {}", names.join(", "))))
+    }
+
+    /// Whether an order is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.sort.is_some()
+    }
+
+    /// Returns the number of rows that an analysis must find: `rows`, or all (0) if the finished list is sorted.
+    pub(super) fn before(&self, rows: usize) -> usize {
+        if matches!(self.sort, Some(RowOrder::Column(_))) { 0 } else { rows }
+    }
+
+    /// Adds the order by a column of the finished list to `page`.
+    pub(super) fn of(&self, mut page: Paging) -> Paging {
+        if let Some(RowOrder::Column(order)) = &self.sort {
+            page.sort = Some(order.clone());
+        }
+        page
     }
 }
 
@@ -305,24 +374,24 @@ pub(super) struct SortedRowsArgs<C: Columns> {
 }
 
 impl<C: Columns + Copy> SortedRowsArgs<C> {
-    /// Returns the order as given.
+    /// Returns the order that the analysis has, if such an order is given.
     pub(super) fn order(&self) -> Option<Order<C>> {
         self.sort.given()
     }
 
-    /// Returns the page of the list, which is already sorted.
+    /// Returns the page of the list.
     pub(super) fn page(&self, at: &At<'_>) -> Paging {
-        self.filter.of(self.top.page(at))
+        self.sort.of(self.filter.of(self.top.page(at)))
     }
 
     /// Returns the maximum number of rows that an analysis must find, 0 for all.
     pub(super) fn found(&self, at: &At<'_>) -> usize {
-        self.filter.before(self.top.rows(at))
+        self.sort.before(self.filter.before(self.top.rows(at)))
     }
 
     /// Like [`SortedRowsArgs::found`], for a list that does not report its number of rows.
     pub(super) fn counted(&self, at: &At<'_>) -> usize {
-        self.filter.before(self.top.counted(at))
+        self.sort.before(self.filter.before(self.top.counted(at)))
     }
 }
 
@@ -331,14 +400,19 @@ impl<C: Columns + Copy> SortedRowsArgs<C> {
 struct OrderParser<C>(PhantomData<C>);
 
 impl<C: Columns> TypedValueParser for OrderParser<C> {
-    type Value = Order<C>;
+    type Value = RowOrder<C>;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Order<C>, clap::Error> {
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<RowOrder<C>, clap::Error> {
         let text = value.to_string_lossy();
         let split = text.rsplit_once(':').and_then(|(column, way)| Some((column, SortDirection::from_str(way, true).ok()?)));
         let (column, direction) = split.map_or((&*text, None), |(column, direction)| (column, Some(direction)));
-        let by = EnumValueParser::<C>::new().parse_ref(command, arg, OsStr::new(column))?;
-        Ok(Order { by, direction })
+        let known = column.replace('_', "-");
+        match EnumValueParser::<C>::new().parse_ref(command, arg, OsStr::new(&known)) {
+            Ok(by) => Ok(RowOrder::Known(Order { by, direction })),
+            // Whether a list has another column is known once the list is made.
+            Err(_) if is_name(column) => Ok(RowOrder::Column(ColumnOrder { column: column.into(), direction })),
+            Err(e) => Err(e),
+        }
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
@@ -346,8 +420,14 @@ impl<C: Columns> TypedValueParser for OrderParser<C> {
     }
 }
 
+/// Whether `column` may be the name of a column.
+fn is_name(column: &str) -> bool {
+    column.starts_with(|c: char| c.is_ascii_alphabetic()) && column.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
 fn sort_help<C: Columns>() -> String {
-    format!("Sort by this column, amounts descending, all else ascending, unless COLUMN:asc or COLUMN:desc [default: {}]", C::USUAL)
+    let order = "amounts descending, all else ascending, unless COLUMN:asc or COLUMN:desc";
+    format!("Sort by this column or another one of the list, named as in CSV: {order} [default: {}]", C::USUAL)
 }
 
 /// Selects objects.

@@ -55,7 +55,7 @@ impl Streams<'_> {
 
     /// Returns the target of answers.
     pub(super) fn target(&mut self) -> Target<'_> {
-        Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[] }
+        Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[], most: None }
     }
 
     /// Writes a line of diagnostics. If a terminal shows it, the line is wrapped to the width of the terminal, and control characters are escaped.

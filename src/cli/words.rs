@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Command as Clap;
 
 use super::exit::UsageError;
-use super::line::{STANDARD_INPUT, arguments, is_dump_for, is_path, place_of_dump, takes_value};
+use super::line::{DefaultDump, OPEN, STANDARD_INPUT, arguments, is_dump_for, is_path, place_of_dump, takes_value};
 use super::meant::{meant, spelled};
 use super::object_name::one_argument;
 use super::sos;
@@ -23,14 +23,15 @@ pub(super) enum Ordered {
     Help(&'static str),
 }
 
-/// Reorders `args`. The first word is the program. `has_dump` is true if a command may omit the dump.
+/// Reorders `args`. The first word is the program.
 ///
 /// # Errors
 /// Fails on commands that do not exist, and on SOS commands without a counterpart.
-pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Result<Ordered, UsageError> {
+pub(super) fn ordered(args: Vec<OsString>, root: &Clap, default_dump: DefaultDump<'_>) -> Result<Ordered, UsageError> {
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_default();
     let mut rest: Vec<OsString> = args.collect();
+    without_prefix(&mut rest, root);
     let Some((name, mut dump)) = take_command(&mut rest, root) else {
         return Ok(Ordered::Line(std::iter::once(program).chain(rest).collect()));
     };
@@ -80,9 +81,9 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
     let sub = root.find_subcommand(&command);
     let rest = match sub {
         Some(sub) => {
-            let rest = without_placeholder(spelled(&rest, root, sub), has_dump, root, sub);
-            let rest = meant(rest, (&mut dump, has_dump), root, sub)?;
-            let rest = objects_in_one(dump_in_place(rest, dump, root, sub), root, sub);
+            let rest = without_placeholder(spelled(&rest, root, sub), (dump.is_some(), default_dump), root, sub)?;
+            let rest = meant(rest, (&mut dump, default_dump), root, sub)?;
+            let rest = objects_in_one(dump_in_place(rest, dump, root, sub), default_dump, root, sub)?;
             fitting(&rest, root, sub)?;
             rest
         }
@@ -95,13 +96,40 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
 const PLACEHOLDERS: [&str; 2] = ["DUMP", "<DUMP>"];
 
 /// Removes the last argument if it is the word for the dump of a copied hint. The command is then about the dump that it may omit.
-fn without_placeholder(mut args: Vec<OsString>, has_dump: bool, root: &Clap, sub: &Clap) -> Vec<OsString> {
+///
+/// # Errors
+/// Fails on this word if the line may not omit the dump.
+fn without_placeholder(
+    mut args: Vec<OsString>,
+    (leads, default_dump): (bool, DefaultDump<'_>),
+    root: &Clap,
+    sub: &Clap,
+) -> Result<Vec<OsString>, UsageError> {
     let is_placeholder = |i: &usize| args.get(*i).is_some_and(|word| PLACEHOLDERS.iter().any(|p| word == p) && !Path::new(word).exists());
     let last = arguments(&args, root, Some(sub)).pop().filter(is_placeholder);
-    if let Some(at) = last.filter(|_| has_dump && place_of_dump(sub).is_some()) {
+    if let Some(at) = last.filter(|_| place_of_dump(sub).is_some()) {
+        if !leads && default_dump().is_none() && !asks_help(&args) {
+            return Err(UsageError(format!("{}: DUMP means the path of your dump: write it instead", sub.get_name())));
+        }
         args.remove(at);
     }
-    args
+    Ok(args)
+}
+
+/// Whether the line asks for help.
+fn asks_help(args: &[OsString]) -> bool {
+    args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help))
+}
+
+/// Removes a word that only leads to the command after it: `sos dumpheap`, `~*e !clrstack`.
+fn without_prefix(args: &mut Vec<OsString>, root: &Clap) {
+    let is_prefix = |word: &OsString| word.to_str().is_some_and(sos::is_prefix);
+    if let [at, next, ..] = arguments(args, root, None).as_slice()
+        && args.get(*at).is_some_and(is_prefix)
+        && args.get(*next).is_some_and(|word| known(word, root).is_some())
+    {
+        args.remove(*at);
+    }
 }
 
 /// Removes the name of the command from `args`, and the dump if it precedes the command. Returns `None` if there are only options.
@@ -229,16 +257,30 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
     args
 }
 
-/// Joins several words for objects into one, for commands about an object. The last word is the dump unless it is an address.
-fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
+/// Joins several words for objects into one, for commands about an object. The last word is the dump if it looks like a file; it is an object if it
+/// is an address, or if the line may omit the dump.
+///
+/// # Errors
+/// Fails on a last word that may be an object or a file that does not exist, if the line may not omit the dump.
+fn objects_in_one(mut args: Vec<OsString>, default_dump: DefaultDump<'_>, root: &Clap, sub: &Clap) -> Result<Vec<OsString>, UsageError> {
     let takes_objects = sub.get_positionals().next().is_some_and(|p| ["address", "what"].contains(&p.get_id().as_str()));
     let mut places = arguments(&args, root, Some(sub));
-    let is_object = |i: &usize| args.get(*i).is_some_and(|word| address(&word.to_string_lossy()).is_ok());
-    if !takes_objects || places.last().is_some_and(|last| !is_object(last)) {
+    if !takes_objects || places.len() < 2 {
+        return Ok(args);
+    }
+    let last = places.last().and_then(|i| args.get(*i)).cloned().unwrap_or_default();
+    let text = last.to_string_lossy();
+    if address(&text).is_err() && (is_path(&last) || text == OPEN || default_dump().is_none()) {
+        if !is_path(&last) && is_like_a_name(&text) {
+            let command = sub.get_name();
+            return Err(UsageError(format!(
+                "cannot read {text}: the file does not exist; if it is an object, add the dump: {command} OBJECT … DUMP"
+            )));
+        }
         places.pop();
     }
-    if !takes_objects || places.len() < 2 {
-        return args;
+    if places.len() < 2 {
+        return Ok(args);
     }
     let joined = one_argument(&places.iter().filter_map(|i| args.get(*i).cloned()).collect::<Vec<_>>());
     for i in places.iter().skip(1).rev() {
@@ -247,14 +289,18 @@ fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsStr
     if let Some(first) = places.first().and_then(|i| args.get_mut(*i)) {
         *first = joined;
     }
-    args
+    Ok(args)
+}
+
+/// Whether a word is like the name of a static field, an element or a type in a namespace.
+fn is_like_a_name(text: &str) -> bool {
+    text.contains("::") || text.ends_with(']') || text.split('.').filter(|part| part.starts_with(char::is_alphabetic)).count() > 1
 }
 
 /// Reports a missing address or type name, because clap would take the dump for the missing argument.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
-    let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
     let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();
-    let first = sub.get_positionals().next().filter(|_| !asks_help);
+    let first = sub.get_positionals().next().filter(|_| !asks_help(args));
     let command = sub.get_name();
     match (first.map(clap::Arg::get_id).map(clap::Id::as_str), words.as_slice()) {
         (Some("address"), []) => Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS DUMP"))),
@@ -279,7 +325,7 @@ mod tests {
 
     fn line(text: &str) -> Result<String, String> {
         let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
-        match ordered(args, &command_line(), false).map_err(|e| e.0)? {
+        match ordered(args, &command_line(), &|| None).map_err(|e| e.0)? {
             Ordered::Help(topic) => Ok(format!("help {topic}")),
             Ordered::Line(words) => Ok(words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")),
         }
@@ -289,7 +335,7 @@ mod tests {
     fn the_word_for_the_dump_is_the_dump_that_may_be_omitted() {
         let of = |text: &str, has_dump: bool| {
             let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
-            match ordered(args, &command_line(), has_dump) {
+            match ordered(args, &command_line(), &|| has_dump.then(|| "x.dmp".into())) {
                 Ok(Ordered::Line(words)) => words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
                 _ => panic!("{text}"),
             }
@@ -301,6 +347,11 @@ mod tests {
             ("type System.String <DUMP>", "type System.String"),
             ("object 0x10 DUMP", "object 0x10"),
             ("stat --type DUMP", "stat --type DUMP"),
+            ("object Lab.Program.Keep Lab.Program.Truth", "object Lab.Program.Keep\nLab.Program.Truth"),
+            ("path 0x10 Lab.Program.Truth", "path 0x10\nLab.Program.Truth"),
+            ("path 0x10 Lab.Program.Truth DUMP", "path 0x10\nLab.Program.Truth"),
+            ("objsize Lab.Program.Keep Lab.Program.Truth other.dmp", "objsize Lab.Program.Keep\nLab.Program.Truth other.dmp"),
+            ("refs Lab.Program.Keep .", "refs Lab.Program.Keep ."),
             // The usual names of cores, of which none is in this folder.
             ("exceptions core.1234", "exceptions core.1234"),
             ("exceptions core.dotnet.1234", "exceptions core.dotnet.1234"),
@@ -308,7 +359,9 @@ mod tests {
         ] {
             assert_eq!(of(typed, true), ordered, "{typed}");
         }
-        assert_eq!(of("exceptions DUMP", false), "exceptions DUMP");
+        assert_eq!(line("exceptions DUMP").unwrap_err(), "exceptions: DUMP means the path of your dump: write it instead");
+        assert_eq!(line("x.dmp exceptions DUMP").as_deref(), Ok("exceptions x.dmp"));
+        assert_eq!(line("exceptions --help DUMP").as_deref(), Ok("exceptions --help"));
     }
 
     #[test]
@@ -376,6 +429,10 @@ mod tests {
             ("compare a.dmp b.dmp", "diff a.dmp b.dmp"),
             ("dumpheap 7f00 0x7fff x.dmp", "objects --where address >= 0x7f00 and address < 0x7fff x.dmp"),
             ("dumpheap -stat -live x.dmp", "retained x.dmp"),
+            ("sos dumpheap -stat x.dmp", "stat x.dmp"),
+            ("~*e !clrstack x.dmp", "stacks --framework x.dmp"),
+            ("!sos.help", "--help"),
+            ("export x.dmp csv", "export csv x.dmp"),
         ] {
             assert_eq!(line(typed).as_deref(), Ok(ordered), "{typed}");
         }
@@ -415,6 +472,14 @@ mod tests {
                 "stat takes one dump: gcdump diff a.dmp b.dmp compares two, gcdump fleet a.dmp b.dmp -o FOLDER makes tables of many",
             ),
             ("export x.dmp", "export: the format is missing: export FORMAT x.dmp, with one of heapsnapshot, gcdump, parquet, csv, ndjson"),
+            (
+                "object Lab.Program.Keep Lab.Program.Truth",
+                "cannot read Lab.Program.Truth: the file does not exist; if it is an object, add the dump: object OBJECT … DUMP",
+            ),
+            (
+                "export --format chrome x.dmp",
+                "export: invalid value 'chrome' of --format: export writes heapsnapshot, gcdump, parquet, csv, ndjson",
+            ),
             ("verifyobj x.dmp", "verifyobj: an argument for --object is missing"),
         ] {
             assert_eq!(line(typed).unwrap_err(), message, "{typed}");
@@ -427,7 +492,7 @@ mod tests {
     fn bare_words_apply_to_the_open_dump() {
         let open = |text: &str| {
             let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
-            match ordered(args, &command_line(), true).unwrap() {
+            match ordered(args, &command_line(), &|| Some("x.dmp".into())).unwrap() {
                 Ordered::Line(words) => words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
                 Ordered::Help(topic) => topic.into(),
             }

@@ -88,6 +88,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     let captured_bytes = memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len));
     let mapped_bytes = memory.regions.iter().fold(0u64, |sum, r| sum.saturating_add(r.range.len()));
     let mut facts = DumpFacts {
+        is_standard_input: false,
         path: path.to_owned(),
         container: Container::ElfCore,
         compression: None,

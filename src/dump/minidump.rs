@@ -46,6 +46,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     let original = reading.stream(stream::ORIGINAL, "list of losses").and_then(Original::read);
 
     let mut facts = DumpFacts {
+        is_standard_input: false,
         path: path.to_owned(),
         container: Container::Minidump,
         compression: None,

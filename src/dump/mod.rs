@@ -183,12 +183,25 @@ pub struct DumpFacts {
     pub oddities: Vec<String>,
     /// Lists that are missing or incomplete.
     pub lost: LostLists,
+    /// Whether the file is a temporary copy of standard input: its path is not shown, because it means nothing after the command.
+    #[doc(hidden)]
+    pub is_standard_input: bool,
 }
 
 /// Bit of [`DumpFacts::minidump_flags`] (`MiniDumpWithFullMemory`).
 const WITH_FULL_MEMORY: u64 = 0x2;
 
 impl DumpFacts {
+    /// Returns the path to show: `-` for standard input.
+    pub(crate) fn shown_path(&self) -> String {
+        if self.is_standard_input { "-".into() } else { self.path.display().to_string() }
+    }
+
+    /// Returns the dump in suggested commands: its path, or `DUMP` for standard input, which can be read only once.
+    pub(crate) fn path_in_commands(&self) -> String {
+        if self.is_standard_input { "DUMP".into() } else { self.path.display().to_string() }
+    }
+
     /// Whether the file does not have all memory that its writer put into it.
     pub(crate) fn lacks_memory(&self) -> bool {
         self.truncated_bytes > 0 || self.undescribed_bytes > 0

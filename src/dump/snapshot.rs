@@ -156,6 +156,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
     let (snapshot, about) = read?;
     let ptr = if about.is_64 { PtrSize::Eight } else { PtrSize::Four };
     let facts = DumpFacts {
+        is_standard_input: false,
         path: path.to_owned(),
         container: Container::Gcdump,
         compression: None,

@@ -64,6 +64,8 @@ pub struct Target<'w> {
     pub seen: Option<&'w Seen>,
     /// Names of the columns that lists are shown with; all columns if the list is empty.
     pub select: &'w [String],
+    /// Maximum number of rows to print of each table; `None` for all rows. The answer itself keeps all rows, so that its totals are exact.
+    pub most: Option<usize>,
 }
 
 impl std::fmt::Debug for Target<'_> {
@@ -120,13 +122,36 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
                 Box::new(all.into_iter().map(|section| only(section, names)))
             }
         };
+        let most = out.most;
         for section in sections {
+            let (section, left) = match most {
+                Some(most) => cut(section, most)?,
+                None => (section, 0),
+            };
             format.writer().section(out, section)?;
+            if left > 0 {
+                format.writer().section(out, Section::Line(format!("… {} more (--top 0 lists all)", count(left)).into()))?;
+            }
         }
     } else if !out.streamed {
         select::check(out.select, format, std::iter::empty())?;
     }
     format.writer().end(out, &Printed { head: out.head, answer })
+}
+
+/// Restricts a table to its first `most` rows, and returns how many rows are left out.
+fn cut(section: Section<'_>, most: usize) -> io::Result<(Section<'_>, u64)> {
+    let Section::Table(table) = section else { return Ok((section, 0)) };
+    if !table.heading.shown {
+        return Ok((Section::Table(table), 0));
+    }
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    let mut all = 0u64;
+    table.rows.each(&mut |_| {
+        all = all.saturating_add(1);
+        Ok(())
+    })?;
+    Ok((Section::Table(table.cut(most)), all.saturating_sub(most)))
 }
 
 /// Restricts a table to these columns. Other sections, and tables without any of these columns, are unchanged.

@@ -40,6 +40,8 @@ pub trait Report: Serialize {
 pub enum Section<'r> {
     /// A line of text (tables, HTML and Markdown).
     Line(Cow<'r, str>),
+    /// A line with a long and a short form: tables print the long form if it fits the width of the screen (tables, HTML and Markdown).
+    Fitting(String, String),
     /// The title of the following sections (tables, HTML and Markdown).
     Title(Cow<'r, str>),
     /// A line that must not be overlooked (tables, HTML and Markdown).
@@ -110,6 +112,7 @@ impl std::fmt::Debug for Section<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Section::Line(_) => "Line",
+            Section::Fitting(..) => "Fitting",
             Section::Title(_) => "Title",
             Section::Alarm(_) => "Alarm",
             Section::Finding(_) => "Finding",
@@ -180,6 +183,11 @@ impl<'r> Sections<'r> {
     /// of the dump.
     pub fn within(&self) -> &'static str {
         if self.complete { "" } else { " in the captured memory" }
+    }
+
+    /// Adds a line that has the `long` form where it fits the width of the screen, and else the `short` form.
+    pub fn fitting(&mut self, long: String, short: String) {
+        self.push(Section::Fitting(long, short));
     }
 
     /// Adds the title of the following sections.

@@ -60,13 +60,32 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// Returns the first address of a row, in the visible columns and the link columns.
+    /// Returns the address that a row is about, in the visible columns and the link columns: the object if a column has one, else the first address.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
-        links.find_map(|(i, column)| match row.cell(i) {
+        let link = |(i, column): (usize, &Column)| match row.cell(i) {
             Cell::Addr(address) if !address.is_null() => Some(Link { address, is_type: column.name == "method_table" }),
             _ => None,
+        };
+        let object = links.clone().find(|(_, column)| column.name == "object").and_then(link);
+        object.or_else(|| links.find_map(link))
+    }
+}
+
+/// The first rows of a table.
+struct First<'r> {
+    most: u64,
+    rows: Box<dyn Rows + 'r>,
+}
+
+impl Rows for First<'_> {
+    fn each(&self, print: &mut dyn FnMut(&dyn Row) -> io::Result<()>) -> io::Result<()> {
+        let mut left = self.most;
+        self.rows.each(&mut |row| {
+            let is_listed = left > 0;
+            left = left.saturating_sub(1);
+            if is_listed { print(row) } else { Ok(()) }
         })
     }
 }
@@ -116,6 +135,12 @@ impl<'r> Table<'r> {
         let mut table = Table::bound(rows, columns, Some(json_rows::write::<T>));
         table.heading.record = Some(record);
         table
+    }
+
+    /// Restricts the table to its first `most` rows.
+    #[must_use]
+    pub(super) fn cut(self, most: u64) -> Table<'r> {
+        Table { rows: Box::new(First { most, rows: self.rows }), ..self }
     }
 
     /// Sets whether CSV includes the rows of the table.

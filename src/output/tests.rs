@@ -137,7 +137,7 @@ fn print(format: Format) -> String {
     notes.add(NoteKind::Missing, None, "a leg");
     let answer = Answer::new(Cats { cats: vec![cat(0), cat(1)] }, notes);
     let mut out = Vec::new();
-    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }).unwrap();
+    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[], most: None }).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -178,15 +178,16 @@ impl Report for Tail {
 fn streamed(format: Format) -> Result<String, std::io::Error> {
     let list = List::new("cats", "cat", cat_columns());
     let mut out = Vec::new();
-    let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }, |batches| {
-        for batch in 0..200u64 {
-            // Later batches are shorter, so that they are finished before earlier ones.
-            let rows = (200 - batch) * 3;
-            let first = (0..batch).map(|b| (200 - b) * 3).sum::<u64>();
-            batches.print(usize::try_from(rows).unwrap(), move |row| (first..first + rows).try_for_each(|i| row(&cat(i))))?;
-        }
-        Ok(Answer::whole(Tail { listed: 60_300 }))
-    })?;
+    let _ =
+        stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[], most: None }, |batches| {
+            for batch in 0..200u64 {
+                // Later batches are shorter, so that they are finished before earlier ones.
+                let rows = (200 - batch) * 3;
+                let first = (0..batch).map(|b| (200 - b) * 3).sum::<u64>();
+                batches.print(usize::try_from(rows).unwrap(), move |row| (first..first + rows).try_for_each(|i| row(&cat(i))))?;
+            }
+            Ok(Answer::whole(Tail { listed: 60_300 }))
+        })?;
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -213,7 +214,7 @@ fn terminals_show_the_names_of_rows() {
     let head = head();
     let show = |screen: Screen, seen: Option<&Seen>| {
         let mut out = Vec::new();
-        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen, select: &[] }).unwrap();
+        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen, select: &[], most: None }).unwrap();
         String::from_utf8(out).unwrap()
     };
     let screen = Screen::terminal(Some(80), None);

@@ -24,6 +24,9 @@ pub struct OpenOptions {
     /// Where to search for module files and PDBs on this machine.
     #[doc(hidden)]
     pub search: FileSearch,
+    /// The path of a temporary copy of standard input. Answers about the dump at this path do not show it.
+    #[doc(hidden)]
+    pub standard_input: Option<PathBuf>,
     /// Limits on reads and memory.
     pub limits: Limits,
     /// Receives the progress of long operations, such as decompression and heap walks.
@@ -136,7 +139,9 @@ impl Dump {
     fn parsed(open: impl FnOnce(&dump::OpenOptions) -> Result<DumpFile, DumpError>, options: &OpenOptions) -> Result<Dump, Error> {
         let (limits, progress, cache) = (options.limits.clone(), options.progress.clone(), options.cache.clone());
         let opening = dump::OpenOptions { limits, progress, cache, ..dump::OpenOptions::default() };
-        Ok(Dump::of(open(&opening).map_err(Error::Dump)?, options))
+        let mut file = open(&opening).map_err(Error::Dump)?;
+        file.facts.is_standard_input = options.standard_input.as_ref() == Some(&file.facts.path);
+        Ok(Dump::of(file, options))
     }
 
     /// Finds the runtimes in a dump whose container is already parsed.

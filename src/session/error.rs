@@ -33,7 +33,7 @@ pub enum Error {
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// No object is at or around the address.
-    #[error("there is no object at {0}")]
+    #[error("there is no object at {}{}", .0, in_decimal(*.0))]
     NoObject(Addr),
     /// The address is not in the requested range.
     #[error("{0} is not in {1}")]
@@ -82,4 +82,13 @@ impl Error {
             (error, _) => error,
         }
     }
+}
+/// Returns a remark if `address` is outside of the address space of any process, and its digits are those of a decimal address within it.
+fn in_decimal(address: Addr) -> String {
+    /// End of the address space of processes on x64; that of arm64 is the same or smaller.
+    const END: u64 = 1 << 47;
+    let decimal = format!("{:x}", address.0).parse::<u64>().ok().filter(|decimal| address.0 >= END && (END >> 15..END).contains(decimal));
+    decimal
+        .map(|decimal| format!("; as a decimal number it is {}, which is written 0n{decimal} or in hexadecimal", Addr(decimal)))
+        .unwrap_or_default()
 }

@@ -27,6 +27,11 @@ const RUN: &[(&str, &str)] = &[
     ("!heap -s D", "heap"),
     ("!strings D", "strings"),
     ("!sos.dumpheap -stat D", "stat"),
+    ("sos dumpheap -stat D", "stat"),
+    ("dumpheap /d -stat D", "stat"),
+    ("dumpobj /d Lab.Program.Keep D", "object"),
+    // A decimal address.
+    ("object 0n139850271549384 D", "object"),
     ("k D", "stacks"),
     ("bt D", "stacks"),
     ("--top 3 stat D", "stat"),
@@ -119,6 +124,7 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     ("threadstate D", Exit::Usage, "gcdump threads names the flags"),
     ("xy D", Exit::Usage, "there is no command 'xy' (gcdump --help lists all)"),
     ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
+    ("object 139850271549384 D", Exit::Negative, "as a decimal number it is 0x7f316dc1e7c8, which is written 0n139850271549384"),
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
     ("stat --type lab.* D", Exit::Negative, "ignoring case, it matches Lab."),
     ("stat --type Lab\\..* D", Exit::Negative, "as a regular expression, /Lab\\..*/, it matches Lab."),
@@ -136,6 +142,18 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     ("strings --regex dog D", Exit::Usage, "strings has no --regex; a regular expression"),
     ("pool --depth 1 D", Exit::Usage, "pool has no --depth; it is an option of "),
     ("export D", Exit::Usage, "export: the format is missing: export FORMAT dumps/"),
+    ("export --format chrome D", Exit::Usage, "export: invalid value 'chrome' of --format: export writes heapsnapshot, gcdump"),
+    ("export --format=parquett D", Exit::Usage, "did you mean parquet?"),
+    ("analyze --since D", Exit::Usage, "analyze: --since needs a value: analyze --since BEFORE dumps/"),
+    ("info --modules D", Exit::Usage, "info: --modules needs a value: info --modules PATH dumps/"),
+    ("objects --fields D", Exit::Usage, "objects: --fields needs a value: objects --fields"),
+    (
+        "object Lab.Program.Keep Lab.Program.Truth",
+        Exit::Usage,
+        "cannot read Lab.Program.Truth: the file does not exist; if it is an object, add the dump",
+    ),
+    ("exceptions DUMP", Exit::Usage, "exceptions: DUMP means the path of your dump: write it instead"),
+    ("~0s D", Exit::Usage, "gcdump has no current thread"),
     ("heap nonsense D", Exit::Usage, "heap: 'nonsense' is neither an option nor a dump"),
     ("!do D", Exit::Usage, "object: the address is missing: object ADDRESS dumps/"),
 ];
@@ -241,6 +259,16 @@ fn dumps_come_from_standard_input() {
     let file = || Stdio::from(File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(DUMP)).unwrap());
     let piped = ask(file(), &["stat", "-f", "csv", "-"]);
     assert_eq!(String::from_utf8(piped.stdout).unwrap(), run(&["stat", "-f", "csv", "--no-local-files", DUMP]).out);
+    // The temporary file is neither in JSON nor in commands.
+    for args in [["analyze", "--json", "-"], ["info", "--json", "-"], ["report", "-o", "-"], ["analyze", "-f", "markdown"]] {
+        let ran = ask(file(), &[&args[..], if args.contains(&"markdown") || args[0] == "report" { &["-"] } else { &[] }].concat());
+        let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+        assert!(!out.contains("stdin") && out.contains(" DUMP"), "{args:?}: {out}");
+        assert!(err.contains("DUMP means a file: save the dump"), "{args:?}: {err}");
+        if args.contains(&"--json") {
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["dump"]["path"], "-");
+        }
+    }
     let small = ask(file(), &["-", "info", "--max-decompressed", "1K"]);
     assert_eq!(small.status.code(), Some(3), "{}", String::from_utf8_lossy(&small.stderr));
     assert_eq!(ask(Stdio::null(), &["stat", "-"]).status.code(), Some(2));
@@ -253,4 +281,25 @@ fn the_format_of_an_export_may_be_an_option() {
     let out = folder.path().join("out.gcdump");
     let ran = run(&["export", "--format", "gcdump", "--no-local-files", DUMP, out.to_str().unwrap()]);
     assert!(ran.exit == Exit::Ok && out.is_file(), "{}", ran.err);
+    // Of this file, commands name objects by address only.
+    let file = out.to_str().unwrap();
+    for command in ["path", "objsize", "refs"] {
+        let named = run(&[command, "Lab.Program.Keep", file]);
+        assert!(
+            named.exit == Exit::Usage && named.err.contains("gcdump retained --by static lists static fields"),
+            "{command}: {}",
+            named.err
+        );
+    }
+    let about = run(&["info", file]);
+    assert!(about.exit == Exit::Ok && about.out.contains("refs, diff and analyze --since can use it"), "{} {}", about.out, about.err);
+}
+
+#[test]
+fn csv_of_several_dumps_names_each() {
+    let other = "dumps/corpus/net10-svr-basics-heap.dmp.zst";
+    let csv = run(&["info", "-f", "csv", "--no-local-files", DUMP, other]).out;
+    let paths: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix("path,")).collect();
+    assert_eq!(paths, [DUMP, other], "{csv}");
+    assert!(!run(&["info", "-f", "csv", "--no-local-files", DUMP]).out.contains("path,"));
 }

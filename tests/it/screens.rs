@@ -46,6 +46,32 @@ fn subject(command: &str) -> String {
     corpus(name)
 }
 
+#[test]
+fn a_terminal_shows_the_rows_that_fit_and_names_the_rest() {
+    let screen = Screen::terminal(Some(100), Some(14));
+    let rows = |ran: &Ran| ran.out.lines().filter(|line| line.contains("0x")).count();
+    for (command, name, most) in
+        [("threads", "net10-svr-threads-heap", 5), ("timers", "net10-wks-http-heap", 15), ("exceptions", "net10-wks-crash-heap", 5)]
+    {
+        let line = [command, "--no-local-files", &corpus(name)];
+        let (cut, whole) = (run_on(screen, &line), run_on(screen, &[&line[..], &["--top", "0"]].concat()));
+        let piped = run(&line);
+        assert!(!whole.out.contains("more (--top 0") && !piped.out.contains("more (--top 0"), "{command}: {}", whole.out);
+        if rows(&piped) > most + 10 {
+            assert!(cut.out.contains("more (--top 0 lists all)") && rows(&cut) < rows(&whole), "{command}: {}", cut.out);
+        }
+        // Totals cover all rows.
+        assert_eq!(cut.out.lines().last(), whole.out.lines().last(), "{command}");
+    }
+    let threads = ["threads", "--no-local-files", &corpus("net10-svr-threads-heap")];
+    let all = run(&[&threads[..], &["--json"]].concat()).json()["data"]["threads"].as_array().unwrap().len();
+    assert!(all > 5, "{all}");
+    let cut = run_on(screen, &threads);
+    assert!(cut.out.contains(&format!("… {} more (--top 0 lists all)", all - 5)), "{}", cut.out);
+    // JSON on a terminal has all rows.
+    assert_eq!(run_on(screen, &[&threads[..], &["--json"]].concat()).json()["data"]["threads"].as_array().unwrap().len(), all);
+}
+
 /// Returns the address of a row in the answer to `command`, which is its largest object.
 fn first_address(command: &[&str], list: &str, dump: &str) -> Option<String> {
     let answer = run(&[command, &["--json", "--no-local-files", dump]].concat()).json();

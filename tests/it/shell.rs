@@ -166,6 +166,19 @@ fn names_of_sos_and_rows_and_the_last_object() {
     assert_eq!(shell(&format!("object {second}; object $3"), &dump).out, expected);
     let ran = shell(&format!("object {second}; object $2"), &dump);
     assert!(ran.out == one && ran.err.contains("$2: that row has no address"), "{}{}", ran.out, ran.err);
+    // A row with a slot and an object is about the object.
+    let handles = plain(&["handles", "--type", "strong", "--top", "1"]);
+    let object = handles.lines().nth(1).unwrap().split_whitespace().filter(|word| word.starts_with("0x")).nth(1).unwrap().to_string();
+    assert_eq!(shell("handles --type strong --top 1; object $1", &dump).out, handles + &plain(&["object", &object]));
+    // Several objects by name, flags of the links that SOS prints, and prefixes.
+    let two = ["Lab.Program.Keep", "Lab.Program.Truth"];
+    assert_eq!(shell(&format!("object {}", two.join(" ")), &dump).out, plain(&["object", two[0], two[1]]));
+    let ran = shell(&format!("object {second}; path $_ {}", two[1]), &dump);
+    assert_eq!(ran.out, one.clone() + &plain(&["path", second, two[1]]), "{}", ran.err);
+    for line in ["sos dumpheap /d -stat -type Lab", "~*e !dumpheap -stat -type Lab"] {
+        assert_eq!(shell(line, &dump).out, plain(&["dumpheap", "-stat", "-type", "Lab"]), "{line}");
+    }
+    assert_eq!(shell("!help", &dump).out, shell("help", &dump).out);
     // In single quotes, and without a row.
     let ran = shell("object '$1'; object $1; path $_", &dump);
     assert_eq!((ran.exit, ran.out.as_str()), (Exit::Usage, ""));

@@ -190,6 +190,10 @@ impl Command for Analyze {
         Ok(analysis::analyze(&at.runtime()?, &before, &query))
     }
 
+    fn suggests(&self, report: &AnalyzeReport) -> bool {
+        !report.findings.is_empty() || !report.triage.is_empty()
+    }
+
     fn exit(&self, report: &AnalyzeReport, exit: Exit) -> Exit {
         let failing = || report.findings.iter().filter(|f| self.fail_on.iter().any(|on| on.fits(f)));
         exit.negative_if(failing().next().is_some()).negative_for_certain_if(failing().any(|f| report.is_certain(f)))

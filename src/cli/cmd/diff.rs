@@ -86,14 +86,14 @@ impl Command for Diff {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.filter.of(self.top.page_or(at, few(at))))
+        Some(self.sort.of(self.filter.of(self.top.page_or(at, few(at)))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<DiffReport>> {
         let rules = self.rules()?;
         let sources = (0..=self.after.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
         let heaps: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
-        let top = self.filter.before(self.top.counted_or(at, few(at)));
+        let top = self.sort.before(self.filter.before(self.top.counted_or(at, few(at))));
         let sort = self.sort.given().unwrap_or_default();
         let types = self.types.patterns();
         let query = DiffQuery { by: self.by, types, sort, top, all: self.all, holders: self.holders, rules };

@@ -8,7 +8,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{MostArg, SortArg, TypesArg};
+use super::super::select::{FitArg, SortArg, TypesArg};
 use super::super::values::address;
 use crate::analysis::ExceptionsReport;
 use crate::analysis::{ExceptionsQuery, exceptions};
@@ -34,7 +34,7 @@ pub(in crate::cli) struct Exceptions {
     sort: SortArg<ExceptionSort>,
 
     #[command(flatten)]
-    most: MostArg,
+    rows: FitArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -53,13 +53,22 @@ impl Command for Exceptions {
         Ok(self.dump.path())
     }
 
-    fn page(&self, _at: &At<'_>) -> Option<Paging> {
-        Some(self.most.page())
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.rows.page(at)))
+    }
+
+    fn rows_on_screen(&self, at: &At<'_>) -> Option<usize> {
+        self.rows.on_screen(at)
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExceptionsReport>> {
         let query = ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object, sort: self.sort.given() };
-        Ok(exceptions(&at.heap()?, &query)?)
+        let mut answer = exceptions(&at.heap()?, &query)?;
+        // The exceptions in flight are among the rows that a terminal shows.
+        if self.rows.on_screen(at).is_some() && !self.sort.is_given() {
+            answer.data.exceptions.iter_mut().for_each(|list| list.sort_by_key(|e| e.thread.is_none()));
+        }
+        Ok(answer)
     }
 
     fn next(&self, report: &ExceptionsReport, at: &At<'_>) -> Option<&'static str> {

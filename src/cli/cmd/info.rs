@@ -12,6 +12,7 @@ use super::super::exit::Exit;
 use crate::analysis::InfoReport;
 use crate::analysis::{self, InfoQuery};
 use crate::base::Answer;
+use crate::model::Container;
 
 /// Summary of the process and the dump: what died, how it was started, runtime and GC with their settings and limits, and what to run next.
 #[derive(Debug, Args)]
@@ -49,12 +50,18 @@ impl Command for Info {
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
         let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose };
         let mut answer = analysis::info(at.dump()?, &query);
-        answer.data.in_one_line = at.has_several_dumps().then(|| at.opening.path.display().to_string());
+        answer.data.in_one_line = if at.has_several_dumps() { Some(at.dump()?.file().facts.shown_path()) } else { None };
         advise(&mut answer.data.runtime_error, at.dump()?.runtime_at(at.config.runtime));
         Ok(answer)
     }
 
+    fn suggests(&self, report: &InfoReport) -> bool {
+        report.more_precise.is_some() || report.next.is_some()
+    }
+
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        if report.runtime_error.is_some() { Exit::NoRuntime } else { exit }
+        // A .gcdump file has no runtime, and nothing of it is missing.
+        let is_snapshot = report.format == Container::Gcdump;
+        if report.runtime_error.is_some() && !is_snapshot { Exit::NoRuntime } else { exit }
     }
 }

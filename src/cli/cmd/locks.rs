@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, MostArg};
+use super::super::select::{ColumnArg, FitArg};
 use crate::analysis::LocksReport;
 use crate::analysis::{LocksQuery, locks};
 use crate::base::Answer;
@@ -30,7 +30,7 @@ pub(in crate::cli) struct Locks {
     framework: FrameworkArg,
 
     #[command(flatten)]
-    most: MostArg,
+    rows: FitArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -49,8 +49,12 @@ impl Command for Locks {
         Ok(self.dump.path())
     }
 
-    fn page(&self, _at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.most.page()))
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.rows.page(at)))
+    }
+
+    fn rows_on_screen(&self, at: &At<'_>) -> Option<usize> {
+        self.rows.on_screen(at)
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {

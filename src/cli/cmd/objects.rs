@@ -145,7 +145,7 @@ impl Objects {
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
         let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
-        let (start, sort) = (self.start, self.sort.given());
+        let (start, sort) = (self.start, self.sort.known()?);
         Ok(ObjectsQuery { selection: self.select.selection(), sort, start, count, refs: self.refs, fields: self.fields(at) })
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, MostArg};
+use super::super::select::{ColumnArg, FitArg};
 use crate::analysis::PoolReport;
 use crate::analysis::pool;
 use crate::base::Answer;
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Pool {
     sort: ColumnArg,
 
     #[command(flatten)]
-    most: MostArg,
+    rows: FitArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -36,8 +36,12 @@ impl Command for Pool {
         Ok(self.dump.path())
     }
 
-    fn page(&self, _at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.most.page()))
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.rows.page(at)))
+    }
+
+    fn rows_on_screen(&self, at: &At<'_>) -> Option<usize> {
+        self.rows.on_screen(at)
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<PoolReport>> {

@@ -69,6 +69,10 @@ impl Command for Report {
         Ok(if asked == Format::Table { Format::Html } else { asked })
     }
 
+    fn suggests(&self, _page: &Self::Report) -> bool {
+        true
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<PageReport>> {
         if at.format() == Format::Html && at.is_terminal() {
             return Err(UsageError("a report is a web page: write it to a file with -o crash.html".into()).into());
@@ -91,7 +95,7 @@ impl Report {
         let flags = [(self.contents, "--contents"), (self.no_graph, "--no-graph")].into_iter().filter_map(|(on, flag)| on.then_some(flag));
         let options = at.config.repeated();
         // In a shell, a dump may be given as `.`; the command line needs its path.
-        let path = |index| at.dump_at(index).map(|dump| dump.file().facts.path.display().to_string());
+        let path = |index| at.dump_at(index).map(|dump| dump.file().facts.path_in_commands());
         let before = self.before().and_then(|_| path(1).ok());
         let words = ["report"].into_iter().chain(flags).chain(options.iter().map(String::as_str)).chain(before.as_deref());
         command_line(words, &path(0).unwrap_or_default())

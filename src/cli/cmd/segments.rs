@@ -59,7 +59,7 @@ impl Command for Segments {
     }
 
     fn page(&self, _at: &At<'_>) -> Option<Paging> {
-        Some(self.most.page())
+        Some(self.sort.of(self.most.page()))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {

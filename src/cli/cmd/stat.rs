@@ -49,14 +49,14 @@ impl Command for Stat {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.top.page(at))
+        Some(self.sort.of(self.top.page(at)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StatReport>> {
         let selection = self.select.selection();
         Ok(stat(
             &*at.source_at(0)?,
-            &StatQuery { selection, by: self.by, sort: self.sort.given().unwrap_or_default(), top: self.top.rows(at) },
+            &StatQuery { selection, by: self.by, sort: self.sort.given().unwrap_or_default(), top: self.sort.before(self.top.rows(at)) },
         )?)
     }
 

@@ -63,7 +63,7 @@ impl Command for Strings {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.top.page(at))
+        Some(self.sort.of(self.top.page(at)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StringsReport>> {
@@ -77,7 +77,7 @@ impl Command for Strings {
             like: self.like.clone(),
             min_count: self.min_count.unwrap_or(if all { 1 } else { 2 }),
             sort: if self.longest { StringSort::Length.into() } else { self.sort.given().unwrap_or_else(|| usual.into()) },
-            top: self.top.rows(at),
+            top: self.sort.before(self.top.rows(at)),
             max_chars: self.max_chars.unwrap_or(if at.is_table() { 100 } else { 1024 }),
         };
         Ok(strings(&at.heap()?, &query)?)

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{MostArg, SortArg};
+use super::super::select::{FitArg, SortArg};
 use crate::analysis::ThreadsReport;
 use crate::analysis::{ThreadsQuery, threads};
 use crate::base::Answer;
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Threads {
     sort: SortArg<ThreadSort>,
 
     #[command(flatten)]
-    most: MostArg,
+    rows: FitArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -45,8 +45,12 @@ impl Command for Threads {
         Ok(self.dump.path())
     }
 
-    fn page(&self, _at: &At<'_>) -> Option<Paging> {
-        Some(self.most.page())
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.rows.page(at)))
+    }
+
+    fn rows_on_screen(&self, at: &At<'_>) -> Option<usize> {
+        self.rows.on_screen(at)
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {

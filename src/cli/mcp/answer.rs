@@ -1,5 +1,6 @@
 //! Runs tool calls like commands and limits the size of their answers.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -34,9 +35,8 @@ const REMARKS: usize = 5;
 const REMARK: usize = 300;
 /// Maximum characters of a refusal.
 const REFUSAL: usize = 10_000;
-/// Bytes reserved for notes beside a document, and minimum size of a document.
+/// Maximum bytes of the note about what was left out of a document.
 const BESIDE: usize = 400;
-const LEAST: usize = 600;
 
 /// The state for running tools, one at a time.
 pub(super) struct Worker {
@@ -111,7 +111,7 @@ impl Worker {
         let (text, exit, remarks, next) = loop {
             match self.run(tool, &line, cancel) {
                 Ran::Document { text, exit, remarks, next } => break (text, exit, remarks, next),
-                Ran::Refused(why) => return Some(Answer::refused(&line.repeated_in(why))),
+                Ran::Refused(why) => return Some(Answer::refused(&within(&line.repeated_in(why), line.bytes))),
                 Ran::Cancelled => return None,
                 Ran::TooLarge => match line.shortened() {
                     Some(less) => (line, shortened) = (less, true),
@@ -140,6 +140,7 @@ impl Worker {
         if let Some(flag) = folded {
             notes.push(format!("Answered with {flag}: without it, the answer would have more than {LARGEST} bytes."));
         }
+        notes.extend(line.ignored.iter().map(|option| format!("{option} was ignored: the user gives it to the server when it starts.")));
         notes.extend(about(tool, &document, &line));
         if exit == Exit::Negative {
             notes.push("The answer is negative: nothing matches, or a check failed.".into());
@@ -153,12 +154,13 @@ impl Worker {
         }
         let next = calls(tool, asked, &document, next);
         let next = if next.iter().any(Call::needs_stacks) && !self.walks_stacks(&line) { without_stacks(tool, asked, next) } else { next };
-        let next: Vec<String> = next.iter().map(Call::as_sent).collect();
-        let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
-        let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));
+        let mut next: Vec<String> = next.iter().map(Call::as_sent).collect();
+        shorten_notes(&mut notes, &mut next, line.bytes / 5 * 2);
+        let of_cuts = BESIDE.min(line.bytes / 5);
+        let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(of_cuts, usize::saturating_add);
+        let fitted = fit(&document, text, line.bytes.saturating_sub(beside));
         if let Some(left_out) = fitted.lacks {
-            let more = format!("max_bytes (at most {MOST_BYTES}) shows more, or {}.", instead(tool));
-            notes.insert(0, format!("Left out, to keep the answer at {} bytes: {left_out}. {more}", line.bytes));
+            notes.insert(0, note_of_cuts(&left_out, line.bytes, instead(tool), of_cuts));
         }
         notes.extend(next);
         Some(Answer { text: fitted.text, document: Some(document), notes })
@@ -234,6 +236,48 @@ impl Worker {
         let dumps = files.iter().map(|found| self.dumps.open(found)).collect::<Result<_>>()?;
         Ok((cli, dumps))
     }
+}
+
+/// Shortens the notes beside a document and the suggested calls, with their line breaks, to `most` bytes: drops all calls but the first, then the last
+/// notes but the first two, and then shortens notes.
+fn shorten_notes(notes: &mut Vec<String>, next: &mut Vec<String>, most: usize) {
+    let bytes = |notes: &[String], next: &[String]| {
+        notes.iter().chain(next).map(|note| note.len().saturating_add(1)).fold(0, usize::saturating_add)
+    };
+    while next.len() > 1 && bytes(notes, next) > most {
+        next.pop();
+    }
+    while notes.len() > 2 && bytes(notes, next) > most {
+        notes.pop();
+    }
+    if bytes(notes, next) > most {
+        let each = most.checked_div(notes.len().saturating_add(next.len())).unwrap_or(most).saturating_sub(1);
+        notes.iter_mut().for_each(|note| *note = within(note, each).into_owned());
+        // A call that does not fit is useless.
+        next.retain(|call| call.len() <= each);
+    }
+}
+
+/// Returns the note about what was left out of a document of at most `bytes` bytes. The note has at most `most` bytes.
+fn note_of_cuts(left_out: &str, bytes: usize, instead: &str, most: usize) -> String {
+    let more = format!("max_bytes (at most {MOST_BYTES}) shows more");
+    let note = |left_out: &str, more: &str| format!("Left out, to keep the answer at {bytes} bytes: {left_out}. {more}");
+    let whole = note(left_out, &format!("{more}, or {instead}."));
+    if whole.len() < most {
+        return whole;
+    }
+    let room = most.saturating_sub(note("", &format!("{more}.")).len().saturating_add(1));
+    note(&within(left_out, room), &format!("{more}."))
+}
+
+/// Returns the beginning of `text` that has at most `most` bytes, with a mark if it is not the whole text.
+fn within(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let room = most.saturating_sub("…".len());
+    let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
 
 /// Returns notes about the completeness of a document and about further rows.

@@ -60,7 +60,7 @@ pub(super) struct Arguments {
 }
 
 /// A call translated to a command line. The server may still reduce the row limits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
     /// Options except the row limits.
     options: Vec<OsString>,
@@ -75,6 +75,8 @@ pub(super) struct Line {
     pub(super) dumps: Vec<Option<String>>,
     /// Maximum size of the answer in bytes.
     pub(super) bytes: usize,
+    /// Options of a command line that only the server takes.
+    pub(super) ignored: Vec<&'static str>,
 }
 
 impl Line {
@@ -264,8 +266,7 @@ impl Arguments {
     /// A sentence about the first argument that does not fit the schema.
     pub(super) fn line(&self, values: &Map<String, Value>) -> Result<Line, String> {
         let rows = self.list.iter().filter_map(|a| a.rows).map(|rows| (rows.option, rows.usual)).collect();
-        let mut line =
-            Line { options: Vec::new(), positional: Vec::new(), rows, spare: None, fold: None, dumps: Vec::new(), bytes: USUAL_BYTES };
+        let mut line = Line { rows, bytes: USUAL_BYTES, ..Line::default() };
         let mut dump = None;
         let values = self.spelled(values)?;
         for (name, value) in &values {

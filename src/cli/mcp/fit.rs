@@ -18,27 +18,66 @@ pub(super) struct Fitted {
     pub(super) lacks: Option<String>,
 }
 
-/// Shortens `document`, whose text is `text`, to `most` bytes, or slightly more if it has many fields.
+/// Shortens `document`, whose text is `text`, to `most` bytes. Fields that are null are left out first, then the ends of lists and texts, then whole
+/// fields, the largest first.
 pub(super) fn fit(document: &Value, text: String, most: usize) -> Fitted {
     if text.len() <= most {
         return Fitted { text, lacks: None };
     }
     let bare = without_nulls(document);
     let mut room = most;
-    let mut best = bare.to_string();
+    let (mut shown, mut best) = (bare.clone(), bare.to_string());
     let mut cuts = Cuts::default();
     for _ in 0..ATTEMPTS {
         if best.len() <= most {
             break;
         }
-        cuts = Cuts::default();
-        let text = shrunk(&bare, room, "", &mut cuts).to_string();
+        let mut tried = Cuts::default();
+        let smaller = shrunk(&bare, room, "", &mut tried);
+        let text = smaller.to_string();
         if text.len() < best.len() {
-            best = text;
+            (shown, best, cuts) = (smaller, text, tried);
         }
         room = room.saturating_mul(3) / 4;
     }
+    // Lists keep an element and texts their beginning, so a document of many fields may still be too large.
+    while best.len() > most
+        && let Some(path) = without_largest(&mut shown)
+    {
+        cuts.lists.retain(|(list, ..)| !is_within(list, &path));
+        cuts.fields.push(path);
+        best = shown.to_string();
+    }
     Fitted { text: best, lacks: Some(cuts.describe()) }
+}
+
+/// The field with the answer, whose fields are left out one by one.
+const DATA: &str = "data";
+
+/// Minimum size in bytes of a field of the header that is left out before fields of the answer, since every answer repeats the header.
+const HEADER: usize = 60;
+
+/// Removes a field of `document` or of its field `data`: the largest large one of the header, else the largest of `data`, else the largest of the
+/// header. Returns the path of the field, or `None` if there are no more fields.
+fn without_largest(document: &mut Value) -> Option<String> {
+    let fields = document.as_object_mut()?;
+    let outer = fields.iter().filter(|(name, value)| *name != DATA || value.as_object().is_none_or(Map::is_empty));
+    let outer = outer.map(|(name, value)| ((size(value) >= HEADER, false, size(value)), None, name.clone()));
+    let inner = fields.get(DATA).and_then(Value::as_object).into_iter().flatten();
+    let inner = inner.map(|(name, value)| ((false, true, size(value)), Some(DATA), name.clone()));
+    let (_, within, name) = outer.chain(inner).max_by_key(|(rank, ..)| *rank)?;
+    match within {
+        Some(data) => {
+            fields.get_mut(data)?.as_object_mut()?.remove(&name)?;
+            Some(format!("{data}.{name}"))
+        }
+        None => fields.remove(&name).map(|_| name),
+    }
+}
+
+/// Whether `path` is the field `of` or a part of it.
+fn is_within(path: &str, of: &str) -> bool {
+    path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// The omitted parts.
@@ -46,6 +85,8 @@ pub(super) fn fit(document: &Value, text: String, most: usize) -> Fitted {
 struct Cuts {
     /// Paths of lists in document order, with the kept and the total number of elements.
     lists: Vec<(String, usize, usize)>,
+    /// Paths of fields that were left out as a whole, the largest first.
+    fields: Vec<String>,
     texts: bool,
 }
 
@@ -62,7 +103,12 @@ impl Cuts {
     }
 
     fn describe(&self) -> String {
-        let mut parts: Vec<String> = self.lists.iter().take(NAMED).map(|(path, kept, of)| format!("{path}: {kept} of {of}")).collect();
+        let mut parts: Vec<String> = self.fields.iter().take(NAMED).cloned().collect();
+        if self.fields.len() > NAMED {
+            parts.push(format!("{} further fields", self.fields.len().saturating_sub(NAMED)));
+        }
+        let lists = self.lists.iter().take(NAMED).map(|(path, kept, of)| format!("{path}: {kept} of {of}"));
+        parts.extend(lists);
         if self.lists.len() > NAMED {
             parts.push("further lists".into());
         }
@@ -192,6 +238,15 @@ mod tests {
         let nulls: Map<String, Value> = (0..100).map(|i| (format!("field{i}"), Value::Null)).chain([("a".into(), 1.into())]).collect();
         let fitted = of(&nulls.into(), 500);
         assert_eq!((fitted.text.as_str(), fitted.lacks.as_deref()), (r#"{"a":1}"#, Some("fields that are null")));
+        // Whole fields are left out if the beginnings of lists and texts are too large.
+        let many: Map<String, Value> = (0..30).map(|i| (format!("field{i}"), "x".repeat(20 + i).into())).collect();
+        let document = json!({ "schema": "gcdump/2", "dump": { "path": "a" }, "data": many, "list": [1, 2] });
+        for most in [2, 40, 300, 600] {
+            let fitted = of(&document, most);
+            let shown: Value = serde_json::from_str(&fitted.text).unwrap();
+            assert!(fitted.text.len() <= most && shown.is_object(), "{most}: {}", fitted.text);
+            assert!(fitted.lacks.unwrap().starts_with("data.field29; data.field28; "), "the header is small");
+        }
         let text = of(&json!({ "text": "x".repeat(5000) }), 1000);
         assert!(text.text.len() < 1000 && text.lacks.as_deref() == Some("the ends of long texts"), "{}", text.text);
     }

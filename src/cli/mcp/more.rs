@@ -7,13 +7,16 @@ use super::next::{Call, words};
 use super::tools::{Does, Tool, find, no_tool};
 use crate::cli::sos;
 
+/// A tool, its arguments, and the options of a command line that only the server takes.
+type Resolved = (&'static Tool, Map<String, Value>, Vec<&'static str>);
+
 /// Returns the tool that a call is about, and its arguments.
 ///
 /// # Errors
 /// A sentence about a command that is missing or unknown.
-pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Result<(&'static Tool, Map<String, Value>), String> {
+pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Result<Resolved, String> {
     if !matches!(tool.does, Does::More | Does::Help) {
-        return Ok((tool, given.clone()));
+        return Ok((tool, given.clone(), Vec::new()));
     }
     let is = |name: &str, words: &[&str]| words.contains(&plain(name).as_str());
     let line = given.iter().find(|(name, _)| is(name, &["command", "name", "tool", "cmd"])).map(|(_, value)| value);
@@ -21,8 +24,8 @@ pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Resul
     let line = line.trim();
     let words = words(line.strip_prefix("gcdump ").unwrap_or(line));
     let name = words.first().map(String::as_str).unwrap_or_default();
-    let (found, mut arguments) = match (find(name), words.len()) {
-        (Some(found), 1) => (found, Map::new()),
+    let (found, mut arguments, ignored) = match (find(name), words.len()) {
+        (Some(found), 1) => (found, Map::new(), Vec::new()),
         (None, _) if sos::find(name).is_none() => return Err(no_tool(name)),
         (found, _) => {
             // The command is a SOS name or has words after it, so it is parsed like a command line.
@@ -49,7 +52,7 @@ pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Resul
             }
         }
     }
-    Ok((found, arguments))
+    Ok((found, arguments, ignored))
 }
 
 #[cfg(test)]
@@ -58,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     fn of(given: Value) -> Result<(&'static str, Value), String> {
-        let (tool, arguments) = resolved(find("more").unwrap(), given.as_object().unwrap())?;
+        let (tool, arguments, _) = resolved(find("more").unwrap(), given.as_object().unwrap())?;
         Ok((tool.name, arguments.into()))
     }
 
@@ -82,6 +85,8 @@ mod tests {
         ] {
             assert_eq!(of(given.clone()), Ok((name, arguments)), "{given}");
         }
+        let line = json!({ "command": "stat --modules /no/such --no-local-files --symbols x" });
+        assert_eq!(resolved(find("more").unwrap(), line.as_object().unwrap()).unwrap().2, ["--modules", "--symbols"]);
         for (given, why) in [
             (json!({}), "more: command is missing"),
             (json!({ "command": "no-such" }), "there is no tool no-such"),

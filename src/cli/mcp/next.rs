@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use serde_json::{Map, Value, json};
@@ -30,11 +31,13 @@ const IDLE: [&str; 3] = ["socket", "timer", "source"];
 pub(super) struct Call {
     name: &'static str,
     arguments: Map<String, Value>,
+    /// Options of the command line that only the server takes.
+    ignored: Vec<&'static str>,
 }
 
 impl Call {
     fn new(name: &'static str, arguments: Value) -> Call {
-        Call { name, arguments: arguments.as_object().cloned().unwrap_or_default() }
+        Call { name, arguments: arguments.as_object().cloned().unwrap_or_default(), ignored: Vec::new() }
     }
 
     /// Converts a command line without a dump to a call; returns `None` if no tool is equivalent.
@@ -49,7 +52,7 @@ impl Call {
     /// A sentence about a word that has no meaning.
     pub(super) fn typed(words: &[String]) -> Result<Option<Call>, String> {
         let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from)).collect();
-        match ordered(line, &LINE, true).map_err(|why| why.0)? {
+        match ordered(line, &LINE, &|| Some(PathBuf::new())).map_err(|why| why.0)? {
             Ordered::Line(line) => Ok(Call::parsed(&line)),
             Ordered::Help(_) => Ok(None),
         }
@@ -68,12 +71,14 @@ impl Call {
             let dump = cli.matches.get_raw(DUMP).and_then(|mut words| words.next())?;
             values.insert(DUMP.into(), dump.to_str()?.into());
         }
-        Some(Call { name: tool.name, arguments: values })
+        let is_given = |option: &&str| cli.matches.value_source(option.trim_start_matches('-')) == Some(ValueSource::CommandLine);
+        let ignored = OF_SERVER.into_iter().filter(is_given).collect();
+        Some(Call { name: tool.name, arguments: values, ignored })
     }
 
-    /// Returns the tool and its arguments.
-    pub(super) fn parts(self) -> Option<(&'static Tool, Map<String, Value>)> {
-        Some((find(self.name)?, self.arguments))
+    /// Returns the tool, its arguments, and the options that only the server takes.
+    pub(super) fn parts(self) -> Option<(&'static Tool, Map<String, Value>, Vec<&'static str>)> {
+        Some((find(self.name)?, self.arguments, self.ignored))
     }
 
     /// Converts a command line that is shown in an answer about the dump at `path`.
@@ -122,6 +127,9 @@ impl Call {
     }
 }
 
+/// Options with files for all answers, which the user gives to the server.
+const OF_SERVER: [&str; 4] = ["--modules", "--overlay", "--symbols", "--sysroot"];
+
 /// Formats the line for a call.
 fn line(name: &str, arguments: &Map<String, Value>) -> String {
     format!("Next: {{\"name\":\"{name}\",\"arguments\":{}}}", Value::from(arguments.clone()))
@@ -167,6 +175,8 @@ fn found(tool: &str, asked: &Map<String, Value>, document: &Value, data: &Value)
     };
     match tool {
         "dumps" => dumps(data),
+        // Without a readable runtime there is nothing to analyze.
+        "info" if data.get("next").is_some_and(Value::is_null) => Vec::new(),
         "info" => vec![Call::new("analyze", json!({}))],
         "analyze" => findings(document, list("/findings")),
         "heap" | "oom" if asked.contains_key("detail") || tool == "heap" => vec![Call::new("stat", json!({}))],
@@ -300,6 +310,17 @@ mod tests {
         for line in ["gcdump export gcdump", "gcdump stat --no-such", "gcdump stat --output x", "gcdump", ""] {
             assert_eq!(sent(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn the_summary_leads_to_findings_unless_no_runtime_can_be_read() {
+        let info = find("info").unwrap();
+        let sent = |next: Value| {
+            let calls = calls(info, &Map::new(), &json!({ "data": { "next": next } }), None);
+            calls.iter().map(Call::as_sent).collect::<Vec<_>>()
+        };
+        assert_eq!(sent(json!("gcdump analyze x.dmp")), [r#"Next: {"name":"analyze","arguments":{}}"#]);
+        assert_eq!(sent(Value::Null), Vec::<String>::new());
     }
 
     #[test]

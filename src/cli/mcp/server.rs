@@ -373,7 +373,7 @@ impl Server<'_, '_> {
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
         // Wrong arguments are reported in the result, because the assistant sees the result, but only the host sees protocol errors.
-        let (tool, arguments) = match more::resolved(tool, arguments) {
+        let (tool, arguments, ignored) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
             Err(why) => return directly(Answer::refused(&why)),
         };
@@ -381,10 +381,11 @@ impl Server<'_, '_> {
             return directly(Answer::help(tool));
         }
         let of = Arguments::of(tool);
-        let (asked, line) = match of.spelled(&arguments).and_then(|asked| of.line(&asked).map(|line| (asked, line))) {
+        let (asked, mut line) = match of.spelled(&arguments).and_then(|asked| of.line(&asked).map(|line| (asked, line))) {
             Ok(found) => found,
             Err(why) => return directly(Answer::refused(&why)),
         };
+        line.ignored = ignored;
         if self.running.len() >= CALLS {
             return directly(Answer::refused(&format!("{CALLS} calls are waiting already")));
         }

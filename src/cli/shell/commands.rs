@@ -6,6 +6,7 @@ use clap::{Arg, ArgMatches, Command as Clap};
 
 use super::super::command::Entry;
 use super::super::help::TOPICS;
+pub(super) use super::super::line::OPEN;
 use super::super::line::takes_next;
 use super::super::registry::COMMANDS;
 use super::super::sos::{self, Sos, To};
@@ -14,9 +15,6 @@ use crate::base::{self, Addr};
 
 /// The shell's own commands.
 pub(super) const OWN: [&str; 5] = ["help", "next", "quit", "exit", "q"];
-
-/// The word that refers to the open dump.
-pub(super) const OPEN: &str = ".";
 
 /// Returns the command with this name, or with this name in SOS.
 pub(super) fn named(name: &str) -> Option<&'static Entry> {

@@ -14,7 +14,7 @@ use super::super::exit::{Exit, UsageError};
 use super::super::failure::{fail, in_one_line, usage};
 use super::super::job::{self, Ended};
 use super::super::limits::{out_of_memory, out_of_time};
-use super::super::line::{is_path, takes_next};
+use super::super::line::{STANDARD_INPUT, is_path, takes_next};
 use super::super::open::Opening;
 use super::super::parsed::{Cli, fitted};
 use super::super::streams::Streams;
@@ -110,8 +110,11 @@ impl<'c> Session<'c> {
 
     /// Describes the open dump in one line.
     pub(super) fn about(&self) -> String {
-        let name = self.opening.path.display();
-        let Some(dump) = &self.dump else { return name.to_string() };
+        let name = match &self.opening.options.standard_input {
+            Some(_) => STANDARD_INPUT.into(),
+            None => self.opening.path.display().to_string(),
+        };
+        let Some(dump) = &self.dump else { return name };
         let runtime = match dump.runtime_at(self.config.runtime) {
             Ok(runtime) => format!(".NET {}", runtime.description().version.as_deref().unwrap_or("of an unknown version")),
             Err(e) => e.to_string(),
@@ -200,7 +203,7 @@ impl<'c> Session<'c> {
     fn command(&mut self, words: &[Word], streams: &mut Streams<'_>) -> Result<Exit> {
         let name = words.first().and_then(Word::plain).unwrap_or_default();
         let words = match name {
-            "help" | "?" if words.len() == 1 => {
+            _ if words.len() == 1 && (name == "?" || sos::bare(name) == "help") => {
                 streams.out.write_all(super::help::overview().as_bytes())?;
                 return Ok(Exit::Ok);
             }
@@ -230,6 +233,10 @@ impl<'c> Session<'c> {
             [name, rest @ ..] if name.plain() == Some("gcdump") && !rest.is_empty() => rest,
             words => words,
         };
+        let words = match words {
+            [name, rest @ ..] if name.plain().is_some_and(sos::is_prefix) && !rest.is_empty() => rest,
+            words => words,
+        };
         let about = match words.first() {
             Some(word) => self.variables.about(word).map_err(UsageError)?,
             None => None,
@@ -248,11 +255,16 @@ impl<'c> Session<'c> {
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }
         // Reports an unknown command here, before `ordered` takes the word for the value of an option or for a file.
-        if first != "help" && !first.starts_with('-') && !is_path(first.as_ref()) && arguments.is_none() && sos::find(first).is_none() {
+        if sos::bare(first) != "help"
+            && !first.starts_with('-')
+            && !is_path(first.as_ref())
+            && arguments.is_none()
+            && sos::find(first).is_none()
+        {
             let near = commands::nearest(first).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
             return Err(UsageError(format!("there is no command '{first}'{near}")).into());
         }
-        Ok(ordered(args, &command_line(), true)?)
+        Ok(ordered(args, &command_line(), &|| Some(self.opening.path.clone()))?)
     }
 }
 
@@ -443,7 +455,8 @@ impl Session<'_> {
                 Wanted::Open => self.opening.path.clone(),
                 Wanted::Other(path) => path,
             };
-            let opening = Opening::prepare(&cli.config, Some(path), streams)?;
+            let mut opening = Opening::prepare(&cli.config, Some(path), streams)?;
+            opening.options.standard_input.clone_from(&self.opening.options.standard_input);
             Ok(Dump::open(&opening.path, &opening.options)?)
         };
         wanted.into_iter().map(|w| open(w, &mut streams)).collect()

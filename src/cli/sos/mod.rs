@@ -112,10 +112,29 @@ pub(super) fn bare(name: &str) -> String {
     bare.to_string()
 }
 
+/// Whether `word` only leads to the command after it: the extension `sos`, or `~*e` (for each thread), since gcdump's commands are about all threads.
+pub(super) fn is_prefix(word: &str) -> bool {
+    ["sos", "~*e"].contains(&&*bare(word))
+}
+
 /// Finds the command of SOS or another tool with this name: in any case, with or without `!`.
 pub(super) fn find(name: &str) -> Option<&'static Sos> {
     let name = bare(name);
+    if switches_thread(&name) {
+        return Some(&table::SWITCH);
+    }
     COMMANDS.iter().chain(HABITS).find(|c| c.names.contains(&&*name))
+}
+
+/// Whether the command makes another thread the current one: `~3s`.
+fn switches_thread(name: &str) -> bool {
+    let number = name.strip_prefix('~').and_then(|rest| rest.strip_suffix('s'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether an argument is the flag for output in DML (`!DumpObj /d ADDRESS`), which SOS writes into the links that it prints.
+fn is_dml(text: &str) -> bool {
+    ["/d", "-d"].iter().any(|flag| text.eq_ignore_ascii_case(flag))
 }
 
 /// Returns the names that are translated.
@@ -164,6 +183,9 @@ pub(super) fn translate(
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         let text = arg.to_str().unwrap_or_default();
+        if is_dml(text) {
+            continue;
+        }
         let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-')).unwrap_or_default().to_ascii_lowercase();
         match command.flags.iter().find(|f| f.names.iter().any(|n| n.trim_start_matches('-') == name)) {
             Some(flag) => match flag.to {
@@ -304,6 +326,10 @@ mod tests {
             ("dumprequests x.dmp", "requests --incoming x.dmp"),
             ("dumphttp x.dmp", "requests --outgoing x.dmp"),
             ("eeheap -gc --json -o y x.dmp", "heap --json -o y x.dmp"),
+            // The form of the links that SOS prints.
+            ("!DumpObj /d 00007fb9e1c05d70 x.dmp", "object 00007fb9e1c05d70 x.dmp"),
+            ("dumpheap /d -mt 7f31 x.dmp", "objects --type 0x7f31 x.dmp"),
+            ("DumpMT -D 7f31 x.dmp", "type 7f31 x.dmp"),
         ] {
             assert_eq!(translated(sos).as_deref(), Ok(here), "{sos}");
         }
@@ -315,6 +341,7 @@ mod tests {
         assert!(translated("dumpil 10").unwrap_err().starts_with("dumpil: "));
         assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it accepts -stat"));
         assert!(translated("dumpheap -type").unwrap_err().contains("its value is missing"));
+        assert!(translated("~3s").unwrap_err().contains("all threads"));
     }
 
     #[test]

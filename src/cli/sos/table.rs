@@ -40,6 +40,10 @@ const NOTHING_TO_SET: &str =
 const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
 const TYPES_OF: &str = "gcdump type 'NAMESPACE.*' lists types with their modules";
 
+/// WinDbg's command that makes another thread the current one.
+pub(super) const SWITCH: Sos =
+    refused(&["~Ns"], "gcdump has no current thread: commands are about all threads, gcdump stacks --thread N is about one");
+
 /// The commands, by topic.
 pub const COMMANDS: &[Sos] = &[
     // The heap and its objects.

@@ -44,6 +44,7 @@ impl Writer for Markdown {
     fn section(&self, out: &mut Out<'_>, section: Section<'_>) -> io::Result<()> {
         match section {
             Section::Line(text) => Markdown::line(out, &text),
+            Section::Fitting(long, _) => Markdown::line(out, &long),
             Section::Title(text) => writeln!(out.to, "\n### {}\n", escaped(&text)),
             Section::Chapter(chapter) => writeln!(out.to, "\n## {}\n", escaped(chapter.title)),
             Section::Alarm(text) => writeln!(out.to, "\n**{}**\n", escaped(&text)),

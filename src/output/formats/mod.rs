@@ -96,6 +96,8 @@ pub struct Out<'w> {
     pub seen: Option<&'w Seen>,
     /// Names of the columns that lists are shown with; all columns if the list is empty.
     pub select: &'w [String],
+    /// Maximum number of rows to print of each table; `None` for all rows.
+    pub most: Option<usize>,
     /// Header of the answer.
     pub head: &'w Head,
     /// Rows printed so far.
@@ -119,8 +121,8 @@ impl std::fmt::Debug for Out<'_> {
 impl<'w> Out<'w> {
     /// Creates the state for a new answer.
     pub fn new(target: Target<'w>, head: &'w Head) -> Out<'w> {
-        let Target { out: to, screen, seen, select } = target;
-        Out { to, screen, seen, select, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
+        let Target { out: to, screen, seen, select, most } = target;
+        Out { to, screen, seen, select, most, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
     }
 
     /// Returns how many rows to skip at the beginning of each table. If rows are skipped, everything other than tables is skipped too.

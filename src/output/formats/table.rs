@@ -204,6 +204,10 @@ impl Writer for Table {
         }
         match section {
             Section::Line(line) => text(out, &line, Ink::Plain, ""),
+            Section::Fitting(long, short) => {
+                let fits = out.screen.width.is_none_or(|room| width(&clean(long.as_str().into(), out.screen)) <= room);
+                text(out, if fits { &long } else { &short }, Ink::Plain, "")
+            }
             Section::Title(line) => text(out, &line, Ink::Heading, ""),
             Section::Alarm(line) => text(out, &line, Ink::Alarm, ""),
             Section::Finding(f) => finding(out, &f),

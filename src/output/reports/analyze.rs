@@ -78,7 +78,9 @@ impl Report for AnalyzeReport {
         };
         to.lines([Trend::Grows, Trend::Shrinks, Trend::Varies].into_iter().filter_map(course).collect::<Vec<_>>().into_iter());
         to.gap();
-        to.lines(self.triage.iter().map(triage));
+        for row in &self.triage {
+            to.fitting(triage(row, &row.command), triage(row, &row.short_command));
+        }
     }
 
     fn checks(&self, _notes: &Notes) -> Option<Vec<Check>> {
@@ -114,9 +116,9 @@ fn series(m: &DiffMeasure) -> String {
     format!("{} {}", m.name, m.series.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
-/// Formats the line about a complaint in at most 80 columns. The line has no paths and options; the commands of findings have them.
-fn triage(row: &Triage) -> String {
-    let command = if row.found.is_some() { String::new() } else { format!(" → {}", row.short_command) };
+/// Formats the line about a complaint, which has at most 80 columns with the short command.
+fn triage(row: &Triage, command: &str) -> String {
+    let command = if row.found.is_some() { String::new() } else { format!(" → {command}") };
     format!("{:<8}{}{command}", row.complaint.name(), row.text)
 }
 

@@ -91,7 +91,9 @@ impl Report for InfoReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.itself("info", self);
         let fact_columns = columns![(&'static str, String), text("fact", 20, |f| f.0), text("value", 60, |f| &f.1)];
-        to.table(Table::new(self.facts(), fact_columns).csv(true).shown(false));
+        // Of several dumps, each block of CSV begins with the path.
+        let path = self.in_one_line.iter().map(|path| ("path", path.clone()));
+        to.table(Table::new(path.chain(self.facts()).collect::<Vec<_>>(), fact_columns).csv(true).shown(false));
         if let Some(path) = &self.in_one_line {
             return to.line(format!("{path}: {}", self.in_short()));
         }
@@ -120,7 +122,8 @@ impl Report for InfoReport {
                 format!(" ({})", more.stacks())
             };
             to.gap();
-            to.line(format!("With the files of {files}{rest}, answers are more precise{known}: {}", more.command));
+            let line = |command: &str| format!("With the files of {files}{rest}, answers are more precise{known}: {command}");
+            to.fitting(line(&more.command), line(&more.short_command));
         }
         if let Some(next) = &self.next {
             to.gap();

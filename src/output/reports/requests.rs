@@ -43,8 +43,8 @@ fn incoming_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
         text(protocol, 8).keep(4),
         text("connection" = connection_id, 13).keep(3),
         text(remote, 30),
-        text("waits_for", 40, |r| waits_for(r)).keep(8),
-        text("chain", 120, move |r| chain(r, framework)).lines(3).keep(6)
+        text("waits_for", 40, |r| waits_for(r)).keep(9),
+        text("chain", 120, move |r| chain(r, framework)).lines(3).least(24).keep(10)
     ]
 }
 
@@ -57,7 +57,7 @@ fn outgoing_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
         text(uri, 80).path().keep(9),
         address(connection).keep(3),
         address(pool).keep(2),
-        text("chain", 120, move |r| chain(r, framework)).lines(3).keep(8)
+        text("chain", 120, move |r| chain(r, framework)).lines(3).keep(10)
     ]
 }
 

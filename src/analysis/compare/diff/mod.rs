@@ -92,17 +92,7 @@ impl<'h> DumpTypes<'h> {
         let selection = Selection { types: query.types.clone(), ..Selection::default() };
         let read_selected = || count(&selection);
         let selected = if query.types.is_empty() { None } else { Some(read_selected()?) };
-        Ok(DumpTypes {
-            heap,
-            path: heap.facts().path.display().to_string(),
-            notes,
-            types,
-            selection,
-            selected,
-            measures,
-            live,
-            meant: BTreeMap::new(),
-        })
+        Ok(DumpTypes { heap, path: heap.facts().shown_path(), notes, types, selection, selected, measures, live, meant: BTreeMap::new() })
     }
 
     fn model(&self) -> ComparedDump {

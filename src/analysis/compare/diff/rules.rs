@@ -392,6 +392,15 @@ mod tests {
     }
 
     #[test]
+    fn the_documents_list_every_measure() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md")).unwrap();
+        let row = page.lines().find(|line| line.starts_with("| subject |")).unwrap();
+        for (measure, _) in MEASURES {
+            assert!(row.contains(&format!("`{measure}`")), "{measure}: {row}");
+        }
+    }
+
+    #[test]
     fn a_rule_about_a_part_of_the_objects_counts_if_the_rest_cannot_change_it() {
         let failed = |rule: &str, before, after| rule.parse::<Rule>().unwrap().check(before, after).failed;
         assert_eq!(failed("bytes>10%", exactly(268_058), at_least(1_278)), None);

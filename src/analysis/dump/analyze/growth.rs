@@ -48,7 +48,7 @@ fn in_order(answers: &Answers<'_>) -> Result<(), Skip> {
     let Some(what) = tried(|| in_wrong_order(before, after)) else { return Ok(()) };
     let why = format!("{what}: the dump of --since was taken last; swap the dumps");
     answers.notes.add(Missing::Answer, None, format!("growth is not inspected: {why}"));
-    Err(Skip(why))
+    Err(Skip::because(why))
 }
 
 /// Measures of the process whose growth is a finding: name, smallest gain and command. An idle process gains less.
@@ -86,7 +86,7 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, s
     let title = format!("{}{share_text}{course}", holder.text);
     let container = holder.path.last();
     let object = container.and_then(|step| step.address);
-    let before = || answers.before.first().map(|before| before.facts().path.display().to_string()).unwrap_or_default();
+    let before = || answers.before.first().map(|before| before.facts().path_in_commands()).unwrap_or_default();
     let command = match object {
         Some(object) => vec!["retained".into(), "--object".into(), object.to_string()],
         None => vec!["diff".into(), before()],

@@ -34,7 +34,7 @@ impl Answers<'_> {
     /// Returns the command line with `command` between `gcdump` and the dump.
     pub(super) fn command_line(&self, command: &[&str]) -> String {
         let options = self.query.options.iter().map(String::as_str);
-        let path = self.runtime.file().facts.path.display().to_string();
+        let path = self.runtime.file().facts.path_in_commands();
         command_line(command.iter().copied().chain(options), &path)
     }
 }

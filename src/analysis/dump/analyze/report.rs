@@ -184,7 +184,7 @@ pub struct Triage {
     pub text: String,
     /// Command line that shows more.
     pub command: String,
-    /// The command line without options, with `DUMP` as the path of the dump.
+    /// The command line without options, with `DUMP` as the path of the dump, for screens that the command line does not fit.
     #[serde(skip)]
     pub short_command: String,
 }

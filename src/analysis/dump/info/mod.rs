@@ -21,7 +21,7 @@ use crate::session::{Dump, HeapEvidence, Runtime, kind};
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>, u64) {
     let f = &dump.file().facts;
     let model = DumpModel {
-        path: f.path.display().to_string(),
+        path: f.shown_path(),
         format: f.container,
         compression: f.compression,
         file_bytes: f.file_bytes,
@@ -126,8 +126,8 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         contracts: runtime
             .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
             .unwrap_or_default(),
-        more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options)),
-        next: next(&probe.answers, &query.options, &f.path.display().to_string()),
+        more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options, &f.path_in_commands())),
+        next: next(&probe.answers, &query.options, &f.path_in_commands()),
         answers: probe.answers,
         verbose: query.verbose,
         in_one_line: None,
@@ -135,15 +135,15 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     notes.finish(report)
 }
 
-/// Returns the module files that stacks need, and the command that downloads them. The command has `DUMP` in place of the path, so that it is the
-/// same for each copy of a dump.
-fn more_precise(imprecise: Imprecise, options: &[String]) -> MorePrecise {
+/// Returns the module files that stacks need, and the command that downloads them for the dump at `path`.
+fn more_precise(imprecise: Imprecise, options: &[String], path: &str) -> MorePrecise {
     // `--no-local-files` would exclude the files that this command is about.
     let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
     // A build without downloads can only list the files.
     let words = ["modules", if cfg!(feature = "fetch") { "--fetch" } else { "--needed" }];
-    let command = command_line(words.into_iter().chain(options), "DUMP");
-    MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command }
+    let words: Vec<&str> = words.into_iter().chain(options).collect();
+    let (command, short_command) = (command_line(words.iter().copied(), path), command_line(words.into_iter(), "DUMP"));
+    MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command, short_command }
 }
 
 fn module_file(r: &Description) -> Option<ModuleFileModel> {

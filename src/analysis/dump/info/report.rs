@@ -127,6 +127,9 @@ pub struct MorePrecise {
     pub files: Vec<String>,
     /// Command that fetches them.
     pub command: String,
+    /// The command with `DUMP` as the path of the dump.
+    #[serde(skip)]
+    pub short_command: String,
 }
 
 impl MorePrecise {

@@ -191,7 +191,7 @@ fn title(dump: &Dump) -> String {
     let process = facts.process_name.as_deref().map(file_name);
     match process.filter(|name| !name.is_empty()) {
         Some(name) => name.into(),
-        None => file_name(&facts.path.to_string_lossy()).into(),
+        None => file_name(&facts.shown_path()).into(),
     }
 }
 

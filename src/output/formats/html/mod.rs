@@ -155,6 +155,7 @@ fn chapter(page: &mut Page, chapter: Chapter, to: &mut Vec<u8>) -> io::Result<()
 fn section(page: &mut Page, section: Section<'_>, to: &mut Vec<u8>) -> io::Result<()> {
     match section {
         Section::Line(text) => return line(page, to, &text),
+        Section::Fitting(long, _) => return line(page, to, &long),
         Section::Lines(lines) => {
             let (mut shown, mut left_out) = (0usize, 0u64);
             for text in lines {
@@ -223,7 +224,7 @@ fn section(page: &mut Page, section: Section<'_>, to: &mut Vec<u8>) -> io::Resul
         }
         Section::Chapter(begins) => chapter(page, begins, to),
         Section::Picture(Picture::Icicle(icicle, diff)) => icicle::draw(icicle, diff, to),
-        Section::Table(_) | Section::Gap | Section::Line(_) | Section::Lines(_) => Ok(()),
+        Section::Table(_) | Section::Gap | Section::Line(_) | Section::Fitting(..) | Section::Lines(_) => Ok(()),
     }
 }
 
