@@ -66,13 +66,21 @@ impl Net8 {
     /// The base of a type's statics. If `gc`, this is the base for references, otherwise the base for other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
-        let domain = self.memory.link_or_null(module.plus(self.module))?;
+        let at = module.plus(self.module);
+        let domain = self.memory.link_or_null(at)?;
+        // The runtime allocates the statics of a module before it loads a type from it.
         if domain.is_null() {
-            return Some(Base::NONE);
+            contradiction(at, "the module of a type has no memory for static fields");
+            return None;
         }
         match self.dynamic_id(types, info)? {
             None => {
                 let address = if gc { self.domain.link_or_null(&self.memory, domain, DomainLocalModule::GCStatics)? } else { domain };
+                if address.is_null() {
+                    let at = self.domain.place(domain, DomainLocalModule::GCStatics).unwrap_or(domain);
+                    contradiction(at, "the module of a type has no memory for static fields");
+                    return None;
+                }
                 Some(Base { address, initialized: self.is_initialized(types, domain, info) })
             }
             Some(id) => {
@@ -87,9 +95,11 @@ impl Net8 {
     pub(super) fn thread_slot(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<ThreadSlot>> {
         self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
-        let domain = self.memory.link_or_null(module.plus(self.module))?;
+        let at = module.plus(self.module);
+        let domain = self.memory.link_or_null(at)?;
         if domain.is_null() {
-            return Some(None);
+            contradiction(at, "the module of a type has no memory for static fields");
+            return None;
         }
         let index = self.domain.get(&self.memory, domain, DomainLocalModule::ModuleIndex)?;
         Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))
