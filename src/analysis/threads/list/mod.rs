@@ -37,7 +37,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
     let threads = runtime.noted_threads(&notes)?;
     let file = runtime.file();
-    notes.extend(&file.facts.lost.of_threads());
+    [file.facts.lost.of_threads(), file.facts.lost.of_crash()].iter().for_each(|lost| notes.extend(lost));
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
