@@ -88,6 +88,9 @@ impl Entries {
     }
 }
 
+/// The base type of all delegates.
+const MULTICAST: &str = "System.MulticastDelegate";
+
 /// Reads delegates.
 #[derive(Debug)]
 pub(crate) struct Delegates {
@@ -107,7 +110,11 @@ impl Delegates {
         let table = classifier.table(DelegateType::Multicast);
         let fields = match table {
             Some(table) => Fields::bind(types, table),
-            None => Err(NoSuchField::Absent { type_name: "System.MulticastDelegate".into(), field: "_invocationList" }),
+            // Mono has other fields.
+            None if types.names().method_tables().mono().is_some() => {
+                Err(NoSuchField::Absent { type_name: MULTICAST.into(), field: "_invocationList" })
+            }
+            None => Err(NoSuchField::Unread { type_name: MULTICAST.into() }),
         };
         let entries = runtime.scoped(notes, |d| Entries::bind(runtime, types, d));
         let memory = Arc::clone(runtime.memory());

@@ -60,7 +60,9 @@ fn of_runtime(e: &RuntimeError) -> Option<String> {
         RuntimeError::NativeAot { in_file: true, .. } | RuntimeError::Unread { .. } | RuntimeError::NoRuntime { program: Some(_), .. } => {
             Some("--modules PATH with the program's file supplies it".into())
         }
-        RuntimeError::Snapshot => Some("stat, retained, objsize, path, refs, diff and analyze --since can use it; all other commands need a dump".into()),
+        RuntimeError::Snapshot => {
+            Some("stat, retained, objsize, path, refs, diff and analyze --since can use it; all other commands need a dump".into())
+        }
         RuntimeError::Unsupported { undescribed: true, .. } => Some("--modules PATH with its files supplies it".into()),
         RuntimeError::Unsupported { .. } => Some("--overlay FILE adds an overlay".into()),
         _ => None,

@@ -498,15 +498,21 @@ impl Threads {
                 room.note("reading exceptions in flight", notes);
                 break;
             }
-            let thrown = exception.link(&self.memory, info, Exception::ThrownObject);
-            let is_object = |at: Addr| self.descriptor.is_native_aot() || self.heap.is_some_and(|heap| heap.contains(at));
-            out.push(match thrown {
-                Some(object) if is_object(object) => (exception.place(info, Exception::ThrownObject), thrown),
-                handle => (handle, handle.and_then(|h| self.memory.link(h))),
-            });
+            out.push(self.thrown(exception, info));
             at = exception.link(&self.memory, info, Exception::PreviousNestedInfo);
         }
         out
+    }
+
+    /// The handle and the object of the exception in flight at `info`.
+    fn thrown(&self, exception: &Bound<data::ExceptionInfo>, info: Addr) -> (Option<Addr>, Option<Addr>) {
+        use data::ExceptionInfo as Exception;
+        let thrown = exception.link(&self.memory, info, Exception::ThrownObject);
+        let is_object = |at: Addr| self.descriptor.is_native_aot() || self.heap.is_some_and(|heap| heap.contains(at));
+        match thrown {
+            Some(object) if is_object(object) => (exception.place(info, Exception::ThrownObject), thrown),
+            handle => (handle, handle.and_then(|h| self.memory.link(h))),
+        }
     }
 
     /// The object of the handle stored at `address`.

@@ -15,19 +15,21 @@ pub struct LostLists {
     pub process: bool,
     /// The mapped regions.
     pub regions: bool,
+    /// The exception that ended the process, or its thread.
+    pub crash: bool,
 }
 
 impl LostLists {
     /// The lists as bits, as they are in the copies that `gcdump trim` writes.
     pub(super) fn bits(self) -> u64 {
-        let LostLists { modules, threads, system, process, regions } = self;
-        [modules, threads, system, process, regions].into_iter().rev().fold(0, |bits, lost| bits << 1 | u64::from(lost))
+        let LostLists { modules, threads, system, process, regions, crash } = self;
+        [modules, threads, system, process, regions, crash].into_iter().rev().fold(0, |bits, lost| bits << 1 | u64::from(lost))
     }
 
     /// The inverse of [`LostLists::bits`].
     pub(super) fn of_bits(bits: u64) -> LostLists {
-        let [modules, threads, system, process, regions] = [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
-        LostLists { modules, threads, system, process, regions }
+        let [modules, threads, system, process, regions, crash] = [1, 2, 4, 8, 16, 32].map(|bit| bits & bit != 0);
+        LostLists { modules, threads, system, process, regions, crash }
     }
 
     /// The lists that are lost in either.
@@ -47,12 +49,17 @@ impl LostLists {
 
     /// The note for all answers.
     pub(crate) fn of_system(self) -> Notes {
-        note(self.system, Missing::Process, "the dump's description of the operating system and the processor is missing")
+        note(self.system, Missing::Process, "the dump's description of the operating system and the processor is missing or invalid")
     }
 
     /// The note for answers with facts about the process.
     pub(crate) fn of_process(self) -> Notes {
         note(self.process, Missing::Process, "the dump's description of the process is missing or incomplete")
+    }
+
+    /// The note for answers with the crash of the process.
+    pub(crate) fn of_crash(self) -> Notes {
+        note(self.crash, Missing::Exceptions, "the dump's record of the exception that ended the process is incomplete")
     }
 
     /// The note for answers about the address space.

@@ -28,6 +28,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     let arch = system.as_ref().map_or(Arch::Unknown, |s| arch(s.raw.processor_architecture));
     let os = system.as_ref().map_or(Os::Unknown, |s| os(s.raw.platform_id));
     let shape = shape(arch, endian);
+    if let Some(system) = system.as_ref().filter(|_| arch == Arch::Unknown) {
+        let what = format!("the system info names the processor architecture {:#x}, which is unknown", system.raw.processor_architecture);
+        reading.oddities.push(what);
+        reading.lose(stream::SYSTEM);
+    }
     reading.max_address = shape.map_or(u64::MAX, |s| s.ptr.max_address());
 
     let memory = memory_lists(&mut reading);
@@ -40,6 +45,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         thread.name = names.get(&thread.id).cloned();
     }
     let crash = exception(&mut reading, (os, &modules), system.as_ref());
+    let is_listed = |id: &u32| threads.is_empty() || threads.iter().any(|thread| thread.id == *id);
+    if let Some(id) = crash.as_ref().and_then(|crash| crash.thread).filter(|id| !is_listed(id)) {
+        reading.oddities.push(format!("the exception is on thread {id}, which is not in the thread list"));
+        reading.lose(stream::EXCEPTION);
+    }
     let (pid, started) = process(&mut reading);
     let flags = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0));
     let trimmed = flags.map(|f| Trimmed { redacted: f & 1 != 0, truncated_bytes: 0 });
@@ -265,11 +275,15 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
 fn exception(reading: &mut Reading<'_>, (os, modules): (Os, &[Module]), system: Option<&MinidumpSystemInfo>) -> Option<Crash> {
     /// Code that Breakpad writes into Linux dumps on request.
     const DUMP_REQUESTED: u32 = 0xffff_ffff;
-    let stream = reading.stream(stream::EXCEPTION, "exception")?;
-    let exception = match MinidumpException::read(stream.bytes, &[], file_endian(stream.endian), None) {
+    let record = reading.stream(stream::EXCEPTION, "exception")?;
+    let exception = match MinidumpException::read(record.bytes, &[], file_endian(record.endian), None) {
         Ok(exception) => exception,
         Err(e) => {
             reading.oddities.push(format!("the exception is unreadable: {e}"));
+            // An empty stream is that of a dump on request.
+            if record.len() > 0 {
+                reading.lose(stream::EXCEPTION);
+            }
             return None;
         }
     };

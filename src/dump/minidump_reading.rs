@@ -65,6 +65,7 @@ impl<'a> Reading<'a> {
             stream::SYSTEM => self.lost.system = true,
             stream::MISC => self.lost.process = true,
             stream::MEMORY_INFO => self.lost.regions = true,
+            stream::EXCEPTION => self.lost.crash = true,
             _ => {}
         }
     }
@@ -130,7 +131,7 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     }
     if declared > room {
         reading.oddities.push(format!("the minidump directory is truncated: the file holds {room} of {declared} entries"));
-        reading.lost = LostLists { modules: true, threads: true, process: true, regions: true, system: reading.lost.system };
+        reading.lost = LostLists { modules: true, threads: true, process: true, regions: true, crash: true, system: reading.lost.system };
     }
     for index in 0..declared.min(room) {
         let entry = at.saturating_add(index.saturating_mul(ENTRY));

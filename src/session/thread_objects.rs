@@ -7,6 +7,8 @@ use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::CORE;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
+use crate::stack::walk::Asked;
+use crate::stack::walked::{Frame, Part};
 
 /// A thread's managed object, with the fields that the runtime writes.
 struct ThreadObject {
@@ -29,6 +31,7 @@ impl Runtime {
         let threads = notes.with(self.thread_list()?);
         self.note_thread_ids(notes);
         self.note_thread_objects(notes);
+        self.note_in_flight(notes);
         reader.note_modes(threads, notes);
         reader.note_contexts(threads, notes);
         Ok(threads)
@@ -46,6 +49,28 @@ impl Runtime {
                 notes.add(NoteKind::Invalid, thread.address, what);
             }
         }
+    }
+
+    /// Adds notes on exceptions in flight without an object, for answers that show these exceptions or use them as roots.
+    pub(crate) fn note_in_flight(&self, notes: &Collector) {
+        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
+        let crashed = self.file().crash.as_ref().and_then(|crash| crash.thread).map(u64::from);
+        let is_thrown = |thread: &Thread, info: Addr| crashed.is_some() && thread.os_id == crashed || self.runs_handler(thread, info);
+        reader.note_in_flight(threads, is_thrown, notes);
+    }
+
+    /// Whether `thread` runs a handler or a filter of the exception in flight at `info`. Such a frame is below the exception, unless the exception is
+    /// not on the stack (.NET 8).
+    fn runs_handler(&self, thread: &Thread, info: Addr) -> bool {
+        let walked = tried(|| self.walk_stacks(Asked::default(), |other| other.address == thread.address, &Collector::new()));
+        walked.unwrap_or_default().first().is_some_and(|stack| {
+            let on_stack = stack.range.is_some_and(|range| range.contains(info));
+            let is_handler = |frame: &Frame| match frame {
+                Frame::Managed(frame) => frame.part != Part::Body && (!on_stack || frame.sp < info),
+                Frame::Runtime(_) => false,
+            };
+            stack.walk.frames.iter().any(is_handler)
+        })
     }
 
     /// Adds notes on managed threads with wrong objects, for answers that show the objects or the names in them.

@@ -406,11 +406,17 @@ impl Walking<'_> {
                 (left, arrived) = (Left::Call, true);
                 continue;
             }
-            // Callers of managed code are managed code or native code of an image. An address in neither must be managed code that is missing
-            // from the runtime's map, and its frame may hold references.
-            if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
-                let lack =
-                    GapReason::Unwind(StackError::broken(caller.ip, "the return address is in neither managed code nor a known image"));
+            // Callers of managed code are managed code or native code of an image, and an exception, a fault or a suspension that has an explicit
+            // frame left managed code. An address in neither must be managed code that is missing from the runtime's map, and its frame may hold
+            // references.
+            if let Some(caller) = context.as_ref().filter(|c| arrived && walker.is_nowhere(c.ip)) {
+                let what = match left {
+                    Left::Call | Left::Helper => "the return address is in neither managed code nor a known image",
+                    Left::Exception | Left::Fault | Left::Stopped => {
+                        "the address at which the thread left managed code is in neither managed code nor a known image"
+                    }
+                };
+                let lack = GapReason::Unwind(StackError::broken(caller.ip, what));
                 self.lost(&caller.clone(), lack);
             }
             arrived = false;

@@ -325,9 +325,46 @@ fn a_code_map_with_missing_code_is_reported() {
                 dump.check("stubs in place of code", &whole, &[(section.plus(flags), 4, 4)]);
             } else {
                 dump.check("an image without a module", &whole, &[(section.plus(module), 0, 8)]);
+                let code = dump.ptr(section.plus(module)).plus(dump.offset("Module", "ReadyToRunInfo"));
+                dump.check("a module without ReadyToRun code", &whole, &[(code, 0, 8)]);
             }
         }
     }
+}
+
+/// Frames that an exception, a fault or a suspension left have no return address that shows that their code is managed.
+#[test]
+fn code_without_a_header_is_reported() {
+    for name in common::sample(["net11-wks-crash-heap", "net8-wks-stacks-heap", "win-net10-wks-crash-full"], 2) {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["stacks", "roots"]);
+        let threads = whole[0].1["data"]["threads"].as_array().unwrap().iter();
+        let frames = threads
+            .flat_map(|t| t["frames"].as_array().unwrap())
+            .filter(|f| f["kind"] == "managed" && !f["tier"].is_null() && !f["offset"].is_null());
+        let mut starts: Vec<u64> = frames.map(|f| common::number(&f["ip"]) - common::number(&f["offset"])).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        assert!(!starts.is_empty(), "{name}");
+        for start in common::sample(starts, 8) {
+            dump.check(&format!("no header before {start:#x}"), &whole, &[(Addr(start - 8), 0, 8)]);
+        }
+    }
+}
+
+/// The frames of the library between the thread's registers and the method of a task are lost.
+#[test]
+fn the_method_of_a_task_is_not_taken_from_a_stack_with_a_gap() {
+    let dump = Original::of("net11-wks-asyncliverasync-heap");
+    let whole = dump.whole(&["async", "stacks"]);
+    let threads = whole[1].1["data"]["threads"].as_array().unwrap().iter();
+    let mut frames = threads.flat_map(|t| t["frames"].as_array().unwrap());
+    let frame = frames.find(|f| f["module"] == "System.Private.CoreLib.dll" && f["tier"].is_null() && f["kind"] == "managed");
+    let (_, fragment) = levels(&dump, common::number(&frame.unwrap()["ip"]));
+    let section = Addr(dump.ptr(fragment.plus(dump.offset("RangeSectionFragment", "RangeSection"))).0 & !1);
+    let module = dump.ptr(section.plus(dump.offset("RangeSection", "R2RModule")));
+    let code = module.plus(dump.offset("Module", "ReadyToRunInfo"));
+    dump.check("the library has no code", &whole[..1], &[(code, 0, 8)]);
 }
 
 #[test]

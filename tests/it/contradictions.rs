@@ -2,6 +2,7 @@
 //! and each that does not is unchanged. The words are found through the descriptor and the program's own answers.
 
 use gcdump::cli::Exit;
+use gcdump::internals::base::Addr;
 use gcdump::internals::clr::threads::Thread;
 use serde_json::Value;
 
@@ -372,4 +373,44 @@ fn ids_of_threads_are_compared_with_the_runtime() -> crate::harness::Tested {
     }
     assert!(cases > 5, "{cases}");
     Ok(())
+}
+
+/// A static field has an address only if its class has memory for statics, and an exception in flight has an object.
+#[test]
+fn statics_and_exceptions_in_flight_have_memory() {
+    let mut cases = 0;
+    for whole in dumps(["net11-wks-crash-heap", "win-net10-wks-crash-full", "net9-wks-basics-heap"], 2) {
+        let commands = ["statics", "roots", "exceptions", "threads", "stacks", "env"];
+        let mut campaign = Campaign::of(&whole, &commands);
+        let p = whole.p();
+        let runtime = whole.dump.runtime().unwrap();
+        let answer = ask(&whole.dump, "statics").1;
+        let fields = || answer["statics"].as_array().unwrap().iter().filter(|f| f["storage"] == "static" && !f["object"].is_null());
+        let field = fields().next().unwrap();
+        let mt = number(&field["method_table"]);
+        let auxiliary = mt + whole.offset("MethodTable", "AuxiliaryData");
+        let statics = whole.word(auxiliary) - runtime.descriptor().type_info("DynamicStaticsInfo").unwrap().size.unwrap();
+        let base = statics + whole.offset("DynamicStaticsInfo", "GCStatics");
+        campaign.check("no auxiliary data", &[(auxiliary, 0, p)], &["statics", "roots"], &["threads"]);
+        campaign.check("no memory for statics", &[(base, 0, p)], &["statics", "roots"], &["threads"]);
+        for thread in threads(&whole) {
+            let Some(tracker) = in_flight(&whole, &thread) else { continue };
+            let of = ["ExceptionInfo", "ExInfo"].into_iter().find_map(|of| runtime.descriptor().offset(of, "ThrownObject").ok());
+            campaign.check("no thrown object", &[(tracker + of.unwrap(), 0, p)], &["exceptions", "threads", "stacks"], &["statics"]);
+        }
+        // A property of the runtime without a text.
+        let store = fields().find(|f| f["name"] == "s_dataStore").map(|f| Addr(number(&f["object"])));
+        let heap = runtime.heap().unwrap();
+        let mut entries = heap.object(store.unwrap()).unwrap().entries().unwrap();
+        let text = entries.next().unwrap().1.object().unwrap().address();
+        campaign.check("a property without a text", &[(text.0, 0, p)], &["env"], &["threads"]);
+        cases += campaign.cases;
+    }
+    assert!(cases > 6, "{cases}");
+}
+
+/// The exception in flight of a thread of CoreCLR.
+fn in_flight(whole: &Whole, thread: &Thread) -> Option<u64> {
+    let at = field(whole, thread, &["ExceptionTracker"])?;
+    Some(whole.word(at)).filter(|tracker| *tracker != 0)
 }

@@ -77,6 +77,24 @@ fn lost_streams_of_a_minidump_are_reported() {
 }
 
 #[test]
+fn a_lost_exception_of_a_minidump_is_reported() {
+    const NAME: &str = "win-net10-wks-crash-full";
+    let Some(original) = common::bytes_of(NAME) else { return };
+    let whole = Whole::of(NAME, original.clone());
+    let patched = |at: usize, value: usize| {
+        let mut bytes = original.clone();
+        bytes[at..at + 4].copy_from_slice(&u32::try_from(value).unwrap().to_le_bytes());
+        bytes
+    };
+    let ((entry, exception), (_, system)) = (stream(&original, 6), stream(&original, 7));
+    let of_crash = "record of the exception";
+    let commands = ["info", "threads", "stacks", "analyze"];
+    check(&whole, "past the end of the file", patched(entry + 8, original.len() - 4), of_crash, &commands, &["stat"]);
+    check(&whole, "a thread that the dump does not have", patched(exception, 0x0fff_ffff), of_crash, &commands, &["stat"]);
+    check(&whole, "an unknown processor", patched(system, 0xfff), "the operating system and the processor", &["info", "modules"], &[]);
+}
+
+#[test]
 fn lost_notes_of_a_core_are_reported() {
     const NAME: &str = "net10-wks-hangs-heap";
     let Some(original) = common::bytes_of(NAME) else { return };

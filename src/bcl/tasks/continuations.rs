@@ -4,14 +4,14 @@
 
 use super::{AsyncType, Plan, Tasks};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Name, NoteKind};
+use crate::base::{Addr, Collector, Missing, Name, NoteKind};
 use crate::clr::library::{NoSuchField, fields_of, noted};
 use crate::clr::threads::Thread;
 use crate::gc::GcDesc;
 use crate::session::continuations::{ContinuationFields, SuspendedMethods};
 use crate::session::{Namer, Runtime};
 use crate::stack::walk::Asked;
-use crate::stack::walked::Frame;
+use crate::stack::walked::{Frame, Gap, Walk};
 
 /// Maximum number of nested dispatchers of one thread that are read.
 const MAX_NESTED: usize = 1 << 10;
@@ -145,7 +145,13 @@ impl Tasks {
         let mut out = Map::default();
         for dispatcher in found {
             let stack = stacks.iter().find(|s| s.thread.address == dispatcher.thread);
-            let method = stack.and_then(|s| resumed(&s.walk.frames, dispatcher.at, &methods, namer));
+            let found = stack.map(|s| resumed(&s.walk, dispatcher.at, &methods, namer));
+            if let (Some(Err(gap)), Some(stack)) = (&found, stack) {
+                let reason = gap.lack.reason(runtime.module_of_gap(gap, namer).as_deref());
+                let what = format!("the thread at {}: the method that it runs for a task is unknown: {reason}", stack.thread.address);
+                notes.add(Missing::Stacks, gap.from, what);
+            }
+            let method = found.and_then(Result::ok).flatten();
             let thread = threads.iter().find(|t| t.address == dispatcher.thread).and_then(|t| t.id);
             out.insert(dispatcher.task, Running { next: dispatcher.next, thread, method });
         }
@@ -205,21 +211,31 @@ struct Dispatcher {
     next: Option<Addr>,
 }
 
-/// The method that a dispatch loop has resumed. `place` is the dispatcher, a local variable of the loop. `frames` are the frames of the
-/// stack, innermost first. Walking inwards from the loop, the method is the first frame that is neither a helper nor the stub.
-fn resumed(frames: &[Frame], place: Addr, methods: &SuspendedMethods, namer: &Namer) -> Option<Name> {
-    let names = namer.names()?;
-    let managed = frames.iter().filter_map(|frame| if let Frame::Managed(frame) = frame { Some(frame) } else { None });
+/// The method that a dispatch loop has resumed. `place` is the dispatcher, a local variable of the loop. Walking inwards from the loop, the
+/// method is the first frame that is neither a helper nor the stub. `None` if it does not exist, or its name is unknown.
+///
+/// # Errors
+/// The gap of the stack in which the frame of the loop or of the method may be.
+fn resumed<'w>(walk: &'w Walk, place: Addr, methods: &SuspendedMethods, namer: &Namer) -> Result<Option<Name>, &'w Gap> {
+    let Some(names) = namer.names() else { return Ok(None) };
+    let managed = walk.frames.iter().filter_map(|frame| if let Frame::Managed(frame) = frame { Some(frame) } else { None });
     let inner: Vec<_> = managed.take_while(|frame| frame.sp <= place).collect();
+    // All frames from `from` to the loop must be known.
+    let known = |from: Addr| {
+        let within = |gap: &&Gap| gap.from.is_none_or(|start| start <= place) && gap.to.is_none_or(|end| end > from);
+        walk.gaps.iter().filter(|gap| gap.lack.loses_frames()).find(within).map_or(Ok(()), Err)
+    };
     // The outermost of these frames is the dispatch loop.
     for frame in inner.iter().rev().skip(1) {
-        let method = methods.named(names, frame.code.method_desc)?;
+        known(frame.sp)?;
+        let Some(method) = methods.named(names, frame.code.method_desc) else { return Ok(None) };
         if method.name.contains(STUB) || HELPERS.iter().any(|helper| method.name.starts_with(helper)) {
             continue;
         }
-        return (!method.name.starts_with(COMPLETION)).then(|| method.to_name());
+        return Ok((!method.name.starts_with(COMPLETION)).then(|| method.to_name()));
     }
-    None
+    known(Addr::NULL)?;
+    Ok(None)
 }
 
 impl Plan {

@@ -44,6 +44,15 @@ pub(crate) enum NoSuchField {
         /// The names that were looked for, separated by `|`.
         field: &'static str,
     },
+    /// A field of the type has no name, so it may be the one: a part of the metadata is not in the dump, or is invalid.
+    Unnamed {
+        /// Full name of the type.
+        type_name: String,
+        /// The names that were looked for, separated by `|`.
+        field: &'static str,
+        /// File name of the type's module.
+        module: Option<String>,
+    },
     /// The fields of the type cannot be read: its metadata is not in the dump.
     Unread {
         /// Full name of the type.
@@ -58,11 +67,18 @@ pub(crate) enum NoSuchField {
 
 impl NoSuchField {
     /// The error for the type at `method_table` without a field of these `names`; `fields` are its fields, if known.
-    pub(crate) fn of<F>(types: &Types, method_table: Addr, fields: Option<F>, names: &'static str) -> NoSuchField {
+    pub(crate) fn of(types: &Types, method_table: Addr, fields: Option<&[Field]>, names: &'static str) -> NoSuchField {
         let type_name = types.names().name(method_table).name.clone();
+        let native_aot = types.names().native_aot().is_some();
         match fields {
+            // In NativeAOT programs, fields without names are references that no symbol names.
+            Some(list) if !native_aot && list.iter().any(|field| !field.is_named) => NoSuchField::Unnamed {
+                type_name,
+                field: names,
+                module: types.names().name(method_table).module.as_deref().map(str::to_owned),
+            },
             Some(_) => NoSuchField::Absent { type_name, field: names },
-            None if types.names().native_aot().is_some() => NoSuchField::Unplaced { type_name },
+            None if native_aot => NoSuchField::Unplaced { type_name },
             None => NoSuchField::Unread { type_name },
         }
     }
@@ -83,6 +99,15 @@ impl fmt::Display for NoSuchField {
         match self {
             NoSuchField::Absent { type_name, field } => {
                 write!(f, "{type_name} has no field {} in this runtime", field.replace('|', " or "))
+            }
+            NoSuchField::Unnamed { type_name, field, module } => {
+                let of = module.as_deref().map(|module| format!(" of {module}")).unwrap_or_default();
+                write!(
+                    f,
+                    "{type_name} has a field without a name, which may be {}: a part of the metadata{of} is not in the dump; --modules PATH \
+                     with its file supplies it",
+                    field.replace('|', " or ")
+                )
             }
             NoSuchField::Unread { type_name } => write!(f, "the fields of {type_name} are not in the dump"),
             NoSuchField::Unplaced { type_name } => write!(
@@ -110,7 +135,7 @@ impl Types {
         let fields = self.instance_fields(method_table);
         let mut instance = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
         let found = instance.find(|f| names.split('|').any(|name| name == f.name)).cloned();
-        found.ok_or_else(|| NoSuchField::of(self, method_table, fields.as_ref(), names))
+        found.ok_or_else(|| NoSuchField::of(self, method_table, fields.as_ref().map(|list| list.as_slice()), names))
     }
 
     /// Location of the field that [`Types::field_named`] finds.

@@ -12,10 +12,6 @@ pub(super) struct Base {
     pub(super) initialized: bool,
 }
 
-impl Base {
-    pub(super) const NONE: Base = Base { address: Addr::NULL, initialized: false };
-}
-
 /// The object of the handle that is stored at `at`; null if the handle is null.
 pub(super) fn object_of_handle(memory: &Memory, at: Addr) -> Option<Addr> {
     let handle = memory.link_or_null(at)?;

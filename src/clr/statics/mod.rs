@@ -139,7 +139,7 @@ impl Statics {
     pub(crate) fn named(&self, method_table: Addr, names: &'static str, thread: Option<Addr>) -> Result<StaticPlace, NoSuchField> {
         let fields = self.types.static_fields(method_table);
         let found = fields.iter().flat_map(|list| list.iter()).find(|f| names.split('|').any(|name| name == f.name));
-        let missing = || NoSuchField::of(&self.types, method_table, fields.as_ref(), names);
+        let missing = || NoSuchField::of(&self.types, method_table, fields.as_ref().map(|list| list.as_slice()), names);
         let field = found.ok_or_else(missing)?;
         let Ok(info) = self.types.names().method_tables().read(method_table) else { return Ok(StaticPlace::Unknown) };
         Ok(match thread {

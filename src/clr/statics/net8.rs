@@ -67,12 +67,19 @@ impl Net8 {
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.statics.link_or_null(&self.memory, module)?;
+        // The runtime allocates the statics of a module before it loads a type from it.
         if domain.is_null() {
-            return Some(Base::NONE);
+            contradiction(self.statics.place(module), "the module of a type has no memory for static fields");
+            return None;
         }
         match self.dynamic_id(types, info)? {
             None => {
                 let address = if gc { self.domain.link_or_null(&self.memory, domain, DomainLocalModule::GCStatics)? } else { domain };
+                if address.is_null() {
+                    let at = self.domain.place(domain, DomainLocalModule::GCStatics).unwrap_or(domain);
+                    contradiction(self.statics.place(module), "the module of a type has no memory for static fields");
+                    return None;
+                }
                 Some(Base { address, initialized: self.is_initialized(types, domain, info) })
             }
             Some(id) => {
@@ -89,7 +96,8 @@ impl Net8 {
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.statics.link_or_null(&self.memory, module)?;
         if domain.is_null() {
-            return Some(None);
+            contradiction(self.statics.place(module), "the module of a type has no memory for static fields");
+            return None;
         }
         let index = self.domain.get(&self.memory, domain, DomainLocalModule::ModuleIndex)?;
         Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))

@@ -96,21 +96,36 @@ impl Net9 {
         }
     }
 
-    /// The base of a type's statics. If `gc`, this is the base for references, otherwise the base for other fields.
+    /// The base of the statics of a type that has a static field of this kind. If `gc`, this is the base for references, otherwise the base for
+    /// other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
-        let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
-        let statics = end.minus(self.statics_bytes)?;
+        let statics = self.end(types, info)?.minus(self.statics_bytes)?;
         let field = if gc { DynamicStaticsInfo::GCStatics } else { DynamicStaticsInfo::NonGCStatics };
         let at = self.statics.place(statics, field)?;
         let word = self.memory.word(at).ok()?;
-        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALIZED == 0 })
+        let base = Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALIZED == 0 };
+        // The class is marked as initialized after its statics are allocated (`MethodTable::SetClassInited`).
+        if base.initialized && base.address.is_null() {
+            contradiction(at, "an initialized class has no memory for its static fields");
+            return None;
+        }
+        Some(base)
+    }
+
+    /// The end of the structures of a type that has static fields.
+    fn end(&self, types: &Types, info: &MethodTableInfo) -> Option<Addr> {
+        let end = types.names().method_tables().statics_end(info.address);
+        if end.is_none() {
+            contradiction(info.address, "a type with static fields has no structures for them");
+        }
+        end
     }
 
     /// The index of a type's thread statics, which is the same in all threads. `None` if the index is unknown; `Some(None)` if no thread has
     /// thread statics of the type yet.
     pub(super) fn thread_index(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Option<u32>> {
         let t = self.threads.as_ref()?;
-        let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(None) };
+        let end = self.end(types, info)?;
         let field = if gc { ThreadStaticsInfo::GCTlsIndex } else { ThreadStaticsInfo::NonGCTlsIndex };
         let index = t.info.get(&self.memory, end.minus(t.info_bytes)?, field)?;
         Some((index != NO_INDEX).then_some(index))

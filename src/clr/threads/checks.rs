@@ -126,6 +126,31 @@ impl Threads {
         }
     }
 
+    /// Adds notes about exceptions in flight of `threads` without an object. The runtime enters an exception in the thread's list before the object
+    /// exists: for a hardware fault, managed code creates the object (`RhThrowHwEx`), and may block meanwhile. So this is an error only if
+    /// `is_thrown`, called with the thread and the address of the exception in flight, returns true.
+    pub(crate) fn note_in_flight(&self, threads: &[Thread], is_thrown: impl Fn(&Thread, Addr) -> bool, notes: &Collector) {
+        use data::ExceptionInfo as Exception;
+        let Some(fields) = &self.exception else { return };
+        let list = |thread: Addr| {
+            let first = self.thread.link(&self.memory, thread, data::Thread::ExceptionTracker);
+            std::iter::successors(first, |info| fields.link(&self.memory, *info, Exception::PreviousNestedInfo)).take(super::MAX_NESTED)
+        };
+        for thread in threads {
+            for (index, info) in list(thread.address).enumerate() {
+                // Memory that is not in the dump is a failed read, which the answer reports.
+                let is_null = |at: Option<Addr>| at.is_some_and(|at| tried(|| self.memory.ptr(at)).is_ok_and(|to| to.is_null()));
+                let slot = fields.place(info, Exception::ThrownObject);
+                let (handle, object) = self.thrown(fields, info);
+                if object.is_none() && (is_null(slot) || is_null(handle)) && is_thrown(thread, info) {
+                    let which = if index == 0 { "the exception in flight" } else { "a nested exception in flight" };
+                    let what = format!("the thread at {}: {which}, at {info}, has no object", thread.address);
+                    notes.add(NoteKind::Invalid, slot, what);
+                }
+            }
+        }
+    }
+
     /// The handle of the managed object of `thread`, or null; `None` if the dump does not have it.
     pub(crate) fn exposed_handle(&self, thread: &Thread) -> Option<Addr> {
         self.thread.get(&self.memory, thread.address, data::Thread::ExposedObject)

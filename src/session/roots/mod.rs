@@ -205,6 +205,7 @@ fn handle_roots(
     let in_flight: Map<Addr, ThreadIndex> = indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
     // Exceptions are read from the threads, because small dumps do not have the handle tables.
     if options.wants(RootKind::Exception) {
+        runtime.note_in_flight(notes);
         let mut seen = Set::default();
         for (thread, i) in indexed() {
             let new = thread.exception_handles.iter().filter(|(handle, _)| seen.insert(*handle));

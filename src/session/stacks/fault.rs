@@ -3,7 +3,7 @@
 //! Source: `docs/internals/stacks.md#native-crashes`.
 
 use super::registers_of;
-use crate::base::missed::tried;
+use crate::base::missed::{contradiction, missed, tried};
 use crate::base::reads;
 use crate::base::{Addr, AddrRange, Arch, Collector, Name, Os};
 use crate::clr::exceptions::Exceptions;
@@ -27,6 +27,9 @@ const MAX_FRAMES: usize = 256;
 const READS: u64 = 1 << 20;
 /// Number of bytes above the stack pointer that are searched for the signal frame. The frames of the signal handler are below the signal frame.
 const SEARCHED: u64 = 1 << 16;
+
+/// Errors of unwind information that no linker writes.
+const MALFORMED: [&str; 3] = ["an FDE or CIE of an invalid size", "a CIE where an FDE was expected", "malformed CFI"];
 
 /// Layout of the signal frame in which the Linux kernel saves the state of an interrupted thread: `struct rt_sigframe`, which contains a
 /// `siginfo_t` and a `ucontext_t` with a `struct sigcontext`. All offsets are in bytes.
@@ -79,10 +82,11 @@ impl Runtime {
     }
 }
 
-/// The fault in the dump; `None` if no thread crashed. Failed reads do not make the answer partial: [`FaultModel::end`] gives what is missing.
+/// The fault in the dump; `None` if no thread crashed. Dumps usually do not have all native code, so [`FaultModel::end`] gives what is missing, and
+/// the answer is partial only if native frames are missing because the dump has lost memory or has invalid unwind information.
 fn fault(file: &DumpFile, memory: &std::sync::Arc<Memory>, runtime: Option<&Runtime>) -> Option<FaultModel> {
     let crash = file.crash.as_ref()?;
-    Some(tried(|| {
+    let (model, error) = tried(|| {
         let mut model = FaultModel {
             thread: crash.thread,
             managed_id: None,
@@ -98,18 +102,25 @@ fn fault(file: &DumpFile, memory: &std::sync::Arc<Memory>, runtime: Option<&Runt
             pinvoke: None,
             managed_sp: None,
         };
+        let mut error = None;
         let reader = Reader { file, memory, bytes: CodeBytes::new(memory), runtime };
         model.stack_overflow |= reader.names_overflow(crash).unwrap_or_default();
         if let Some((registers, at_fault)) = reader.start(crash) {
             model.at_fault = at_fault;
             let sp = registers.sp();
-            let end = reads::bounded(READS, || reader.unwind(registers, &mut model.frames));
-            model.end = Some(end);
+            let (end, why) = reads::bounded(READS, || reader.unwind(registers, &mut model.frames));
+            (model.end, error) = (Some(end), why);
             reader.managed(crash, sp, &mut model);
         }
         model.native |= model.managed_id.is_none() || reader.is_sent_by_native(&model);
-        model
-    }))
+        (model, error)
+    });
+    match error {
+        Some(UnwindError::Read(e)) if memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len))) => missed(e.address, e.len),
+        Some(UnwindError::Invalid { at, what }) if MALFORMED.contains(&what) => contradiction(at, what),
+        _ => {}
+    }
+    Some(model)
 }
 
 struct Reader<'r> {
@@ -175,8 +186,8 @@ impl Reader<'_> {
         words.filter(is_signal).find_map(registers)
     }
 
-    /// Adds the native frames from `registers` on to `out`. Returns the reason why the frames end.
-    fn unwind(&self, mut registers: Registers, out: &mut Vec<NativeFrameModel>) -> String {
+    /// Adds the native frames from `registers` on to `out`. Returns the reason why the frames end, and the error if there is one.
+    fn unwind(&self, mut registers: Registers, out: &mut Vec<NativeFrameModel>) -> (String, Option<UnwindError>) {
         let listed = self.file.modules.iter().map(|m| m.range());
         let mut listed: Vec<AddrRange> = listed.chain(self.file.kernel_library()).collect();
         listed.sort_unstable();
@@ -190,21 +201,26 @@ impl Reader<'_> {
                 if out.is_empty() {
                     out.push(self.frame(&registers, None, leaf));
                 }
-                return FaultModel::MANAGED.into();
+                return (FaultModel::MANAGED.into(), None);
             }
             let image = images.find(self.memory, registers.ip);
             let module = image.and_then(|(base, native)| Some((self.file.modules.iter().find(|m| m.base == base)?, native.image())));
             out.push(self.frame(&registers, module, leaf));
             if out.len() >= MAX_FRAMES {
-                return format!("only the first {MAX_FRAMES} frames are listed");
+                return (format!("only the first {MAX_FRAMES} frames are listed"), None);
             }
             (registers, leaf) = match images.step(&self.bytes, (&registers, leaf), None, is_managed) {
                 Ok(caller) => (caller.registers, caller.interrupted),
-                Err(_) if image.is_none() => return "code outside of all modules".into(),
-                Err(UnwindError::Invalid { what, .. }) => return what.into(),
-                Err(UnwindError::Read(_)) => {
-                    let name = module.map_or("the code", |(module, _)| module.file_name());
-                    return format!("the unwind information of {name} or the stack is not in the dump");
+                Err(_) if image.is_none() => return ("code outside of all modules".into(), None),
+                Err(e) => {
+                    let end = match &e {
+                        UnwindError::Invalid { what, .. } => (*what).into(),
+                        UnwindError::Read(_) => {
+                            let name = module.map_or("the code", |(module, _)| module.file_name());
+                            format!("the unwind information of {name} or the stack is not in the dump")
+                        }
+                    };
+                    return (end, Some(e));
                 }
             };
         }

@@ -77,6 +77,11 @@ impl Jitted {
         let map = NibbleMap { form: self.form, units: of_heap(Heap::HeaderMap)?, base: of_heap(Heap::MapBase)? };
         let Some(start) = map.start(bytes, ip)? else { return Ok(None) };
         let header = Addr(bytes.u64(start.minus(8).ok_or(StackError::invalid(start, "a method starts at an impossible address"))?)?);
+        // The runtime stores the header, or the kind of stub, before it enters the start in the map. Kind 0 (`STUB_CODE_BLOCK_UNKNOWN`, codeman.h)
+        // is never stored.
+        if header.is_null() {
+            return Err(StackError::invalid(start, "a method without a code header"));
+        }
         if header.0 <= self.last_stub {
             return Ok(None);
         }

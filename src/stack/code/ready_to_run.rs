@@ -73,9 +73,12 @@ impl ReadyToRun {
         Some(self.info(bytes, module).ok()??.1)
     }
 
-    /// The code at `ip` in the image at `base` that belongs to `module`.
+    /// The code at `ip` in the image at `base` that belongs to `module`. The runtime enters only images with ReadyToRun code in its map of code
+    /// (`ReadyToRunInfo`, readytoruninfo.cpp), so the module must have that information.
     pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, module: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
-        let Some((info, header)) = self.info(bytes, module)? else { return Ok(None) };
+        let Some((info, header)) = self.info(bytes, module)? else {
+            return Err(StackError::invalid(module, "the module of an image with managed code has no ReadyToRun information"));
+        };
         if bytes.u32(header)? != SIGNATURE {
             return Err(StackError::invalid(header, "an invalid ReadyToRun header"));
         }

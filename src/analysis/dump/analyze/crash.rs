@@ -24,6 +24,7 @@ const MAX_INNER: usize = 4;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let crash = answers.runtime.file().crash.as_ref();
+    answers.notes.extend(&answers.runtime.file().facts.lost.of_crash());
     let report = answers.runtime.description().crash_report.as_ref();
     let reason = crash.map(|c| c.name.clone()).or_else(|| report.map(|r| r.reason.clone().unwrap_or_else(|| "ended itself".into())));
     let Some(reason) = reason else { return Ok(Vec::new()) };

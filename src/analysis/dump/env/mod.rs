@@ -8,13 +8,14 @@ pub use report::*;
 
 use crate::analysis::dump::analyze::shell_line;
 use crate::base::missed::tried;
-use crate::base::{Answer, Collector, Missing};
+use crate::base::{Answer, Collector, Count, Missing, thousands};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, library_types};
 use crate::contract::ContractError;
 use crate::gc::Gc;
+use crate::managed::Value;
 use crate::memory::Memory;
-use crate::session::{Dump, Error, Runtime, Startup};
+use crate::session::{Dump, Error, Runtime, Startup, ValueError};
 
 library_types! {
     /// The library type of runtime properties.
@@ -38,6 +39,9 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     let runtime = dump.runtime_at(runtime).ok();
     let startup = startup(dump);
     let properties = runtime.as_ref().and_then(properties);
+    if let Some(properties) = &properties {
+        properties.note(&notes);
+    }
     if startup.is_none() {
         notes.add(Missing::Process, None, "the arguments and the environment of the process are not in the dump");
     }
@@ -52,7 +56,7 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
         Some(startup) => (Some(startup.source), startup.arguments, is_shown.then(|| list(startup.environment))),
         None => (None, None, None),
     };
-    notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(list) })
+    notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(|properties| list(properties.list)) })
 }
 
 /// Returns arguments and environment of the process. If contents are hidden, the arguments are replaced, and the environment has only the names of the variables
@@ -89,7 +93,7 @@ pub(in crate::analysis) fn settings(startup: Option<&Startup>, runtime: Option<&
     let environment = startup.iter().flat_map(|s| &s.environment);
     let environment = environment.filter(|(name, _)| is_read(name));
     let of = |source: SettingSource| move |(name, value): (String, String)| SettingModel { name, value, source };
-    let properties = runtime.and_then(properties).unwrap_or_default().into_iter().filter(|(name, _)| name.starts_with(OF_GC));
+    let properties = runtime.and_then(properties).unwrap_or_default().list.into_iter().filter(|(name, _)| name.starts_with(OF_GC));
     let environment = environment.cloned().map(of(SettingSource::Environment));
     environment.chain(properties.map(of(SettingSource::RuntimeConfig))).collect()
 }
@@ -100,18 +104,37 @@ pub(in crate::analysis) fn settings(startup: Option<&Startup>, runtime: Option<&
 /// See [`Runtime::gc`].
 pub(in crate::analysis) fn gc_with_properties(runtime: &Runtime) -> Result<&Arc<Answer<Gc>>, ContractError> {
     let gc = runtime.gc()?;
-    gc.give_properties(|| properties(runtime).unwrap_or_default());
+    gc.give_properties(|| properties(runtime).unwrap_or_default().list);
     Ok(gc)
 }
 
+/// The properties of the runtime.
+#[derive(Default)]
+struct Properties {
+    /// Names and values, in this order.
+    list: Vec<(String, String)>,
+    /// Number of properties whose name or value cannot be read, and the first reason.
+    lost: Option<(u64, Error)>,
+}
+
+impl Properties {
+    /// Adds a note if properties are missing from the list.
+    fn note(&self, notes: &Collector) {
+        if let Some((count, why)) = &self.lost {
+            let what = if *count == 1 { "a property".to_owned() } else { format!("{} properties", thousands(*count)) };
+            notes.add(Missing::Process, None, format!("{what} of the runtime cannot be read: {why}"));
+        }
+    }
+}
+
 /// Returns the properties of the runtime by name.
-fn properties(runtime: &Runtime) -> Option<Vec<(String, String)>> {
+fn properties(runtime: &Runtime) -> Option<Properties> {
     let mut out = tried(|| read_properties(runtime).ok().flatten())?;
-    out.sort();
+    out.list.sort();
     Some(out)
 }
 
-fn read_properties(runtime: &Runtime) -> Result<Option<Vec<(String, String)>>, Error> {
+fn read_properties(runtime: &Runtime) -> Result<Option<Properties>, Error> {
     let notes = Collector::new();
     let types = runtime.types()?;
     let Some(table) = Classifier::<PropertyType>::bind(types).table(PropertyType::AppContext) else { return Ok(None) };
@@ -119,9 +142,20 @@ fn read_properties(runtime: &Runtime) -> Result<Option<Vec<(String, String)>>, E
     let Some(store) = library.static_object(table, "s_dataStore").ok().flatten() else { return Ok(None) };
     let heap = runtime.heap()?;
     let entries = heap.object(store)?.entries()?;
-    let text = |value: &crate::managed::Value| value.object().and_then(|object| object.string());
+    // Programs may set properties that are null or not strings.
+    let text = |value: &Value| match value.object().and_then(|object| object.string()) {
+        Ok(text) => Ok(Some(text)),
+        Err(Error::Value(ValueError::Null { .. } | ValueError::WrongType { .. })) => Ok(None),
+        Err(e) => Err(e),
+    };
     let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
-    // Programs may set properties that are not strings.
-    let texts = entries.take(limit).filter_map(|(name, value)| Some((text(&name).ok()?, text(&value).ok()?)));
-    Ok(Some(texts.collect()))
+    let mut out = Properties::default();
+    for (name, value) in entries.take(limit) {
+        match text(&name).and_then(|name| Ok((name, text(&value)?))) {
+            Ok((Some(name), Some(value))) => out.list.push((name, value)),
+            Ok(_) => {}
+            Err(e) => out.lost.get_or_insert((0, e)).0.bump(),
+        }
+    }
+    Ok(Some(out))
 }

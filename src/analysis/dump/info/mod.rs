@@ -72,7 +72,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
     let f = &dump.file().facts;
-    [f.lost.of_modules(), f.lost.of_threads(), f.lost.of_process()].iter().for_each(|lost| notes.extend(lost));
+    [f.lost.of_modules(), f.lost.of_threads(), f.lost.of_process(), f.lost.of_crash()].iter().for_each(|lost| notes.extend(lost));
     let runtime = dump.runtime_at(query.runtime);
     let probe = runtime.as_ref().map(|r| probe(r, &notes)).unwrap_or_default();
     let lacking: Vec<&str> = probe

@@ -444,6 +444,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     let wanted = |address: Addr, mt: Addr| {
         object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))
     };
+    runtime.note_in_flight(&notes);
     // Without the thread list, relations to threads are unknown, and exceptions that only threads hold are missing.
     let mut report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
     if let (Some(at), None | Some(0)) = (object, report.total) {

@@ -36,7 +36,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let notes = runtime.begin();
     let threads = runtime.managed_threads(&notes)?;
     let file = runtime.file();
-    notes.extend(&file.facts.lost.of_threads());
+    [file.facts.lost.of_threads(), file.facts.lost.of_crash()].iter().for_each(|lost| notes.extend(lost));
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);

@@ -44,7 +44,13 @@ impl Reporter<'_> {
         let lines = SourceLines::new(self.runtime, self.namer);
         let wait = |w: &Wait| {
             let thread = self.threads.get(w.thread)?;
-            let frame = frames.get(&w.thread).and_then(|t| t.own());
+            let frame = match frames.get(&w.thread).map_or(Ok(None), |t| t.own()) {
+                Ok(frame) => frame,
+                Err(method) => {
+                    self.notes.add(Missing::Metadata, method, format!("the method at {method} has no name in the dump"));
+                    None
+                }
+            };
             let line = frame.and_then(|f| lines.at(&f.method, f.at?));
             Some(WaitModel {
                 managed_id: thread.id,

@@ -90,6 +90,8 @@ pub(super) struct Blocked<'t> {
     pub(super) stack: Option<AddrRange>,
     /// The methods on the stack, innermost first.
     pub(super) frames: Vec<BlockedFrame>,
+    /// The innermost method without a name: the number of `frames` that are below it, and its `MethodDesc`.
+    pub(super) unnamed: Option<(usize, Addr)>,
     /// Stack slots that the innermost runtime frame reports to the GC.
     pub(super) protected: FrameRoots,
     /// Stack pointer of the innermost method that may have called the runtime to run a class constructor; `None` if no method did.
@@ -128,9 +130,13 @@ fn is_of_waits(method: &str) -> bool {
 }
 
 impl Blocked<'_> {
-    /// Returns the innermost frame of a method that does not wait on behalf of its caller.
-    pub(super) fn own(&self) -> Option<&BlockedFrame> {
-        own(&self.frames)
+    /// Returns the innermost frame of a method that does not wait on behalf of its caller. If a method without a name may be that method, returns the
+    /// `MethodDesc` of this method.
+    pub(super) fn own(&self) -> Result<Option<&BlockedFrame>, Addr> {
+        match self.unnamed {
+            Some((below, desc)) if self.frames.iter().take(below).all(BlockedFrame::is_of_waits) => Err(desc),
+            _ => Ok(own(&self.frames)),
+        }
     }
 
     /// Whether a method whose name begins with `prefix` waits on behalf of its caller.
@@ -189,7 +195,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         );
     }
     let blocked = |(index, thread, stack)| {
-        (index, Blocked { thread, stack, frames: Vec::new(), protected: FrameRoots::default(), starts_class: None })
+        (index, Blocked { thread, stack, frames: Vec::new(), unnamed: None, protected: FrameRoots::default(), starts_class: None })
     };
     let mut all: Vec<(usize, Blocked<'t>)> = runtime.stacks_in_use(threads, notes).into_iter().map(blocked).collect();
     let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
@@ -219,11 +225,18 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             let (name, method) = names.entry(desc).or_insert_with(read).clone()?;
             Some(BlockedFrame { name, method, desc, at, sp })
         };
-        let mut managed: Vec<BlockedFrame> = managed.take(MAX_FRAMES).filter_map(&mut frame).collect();
+        let (mut named, mut unnamed) = (Vec::new(), None);
+        for of in managed.take(MAX_FRAMES) {
+            match frame(of) {
+                Some(frame) => named.push(frame),
+                None => unnamed = unnamed.or(Some((named.len(), of.0))),
+            }
+        }
+        let mut managed = named;
         managed.shrink_to_fit();
         let starts = calls || managed.first().is_some_and(is_of_starts);
         let caller = managed.iter().find(|frame| !is_of_starts(frame)).and_then(|frame| frame.sp);
-        *blocked = Blocked { frames: managed, protected, starts_class: caller.filter(|_| starts), ..*blocked };
+        *blocked = Blocked { frames: managed, unnamed, protected, starts_class: caller.filter(|_| starts), ..*blocked };
     }
     all
 }

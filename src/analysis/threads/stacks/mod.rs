@@ -69,6 +69,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
     let mut answer = each_stack(runtime, query, &mut add)?;
     let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
+    let notes = Collector::new();
     let fault = runtime.fault().filter(|fault| {
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
@@ -76,6 +77,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     // Native frames name their images.
     if fault.is_some() {
         answer.notes.extend(&runtime.file().facts.lost.of_modules());
+        answer.notes.extend(&notes.notes());
     }
     let framework = asks_for_framework(&query.methods, threads.as_deref().unwrap_or_default());
     Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
@@ -85,9 +87,11 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
 pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn FnMut(ThreadStackModel)) -> Result<Answer<u64>, Error> {
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
+    notes.extend(&runtime.file().facts.lost.of_crash());
     notes.with(runtime.thread_list()?);
     runtime.note_thread_ids(&notes);
     runtime.note_thread_objects(&notes);
+    runtime.note_in_flight(&notes);
     let wanted = |t: &Thread| {
         let ids = [t.id.map(u64::from), t.os_id];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
