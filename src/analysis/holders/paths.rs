@@ -300,3 +300,15 @@ impl Paths<'_> {
         Some(Slot { object, method_table: kind.method_table, offset: found? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_tuple;
+
+    #[test]
+    fn tuples_are_keys_of_several_values() {
+        assert!(is_tuple("System.ValueTuple<System.Int32, System.String>"));
+        assert!(is_tuple("System.Collections.Generic.KeyValuePair<System.Int32, Lab.Order>"));
+        assert!(!is_tuple("System.ValueTuple") && !is_tuple("Lab.Pair<System.Int32>") && !is_tuple("System.Guid"));
+    }
+}
