@@ -197,10 +197,12 @@ fn types_are_shown_by_name() {
     for runtime in ["net8", "net10"] {
         let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{runtime}-wks-keys-heap.dmp.zst"));
         let (_, answer) = ask(&dump, &["objects", "--type", "System.Reflection.RuntimeParameterInfo"]);
-        let parameter = text(&answer["data"]["objects"][0], "address").to_owned();
-        let (_, answer) = ask(&dump, &["object", &parameter]);
-        let fields = answer["data"]["fields"].as_array().unwrap();
-        let class = fields.iter().find(|f| f["name"] == "ClassImpl").unwrap();
+        let class_of = |parameter: &Value| {
+            let (_, answer) = ask(&dump, &["object", text(parameter, "address")]);
+            let fields = answer["data"]["fields"].as_array().unwrap();
+            fields.iter().find(|f| f["name"] == "ClassImpl" && f["object"].is_string()).cloned()
+        };
+        let class = &answer["data"]["objects"].as_array().unwrap().iter().find_map(class_of).unwrap();
         assert!(text(class, "text").contains(" System.RuntimeType typeof("), "{runtime}: {class}");
     }
 }
