@@ -109,8 +109,8 @@ impl Keys {
         Some(Keys { library, texts, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
     }
 
-    /// Returns the key of a dictionary entry as text in quotes, a number, a tuple of these, or the name of its type. The value of the entry has the reference at
-    /// `offset` in `object`, an array or node; `holder` refers to `object`.
+    /// Returns the key of a dictionary entry as text in quotes, a number, a tuple of these, or the name of its type. The value of the entry has the reference
+    /// at `offset` in `object`, an array or node; `holder` refers to `object`.
     fn text(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
         let slot = self.library.collections().key_of(holder, object, method_table, offset)?;
         self.worded(self.values.value("key".into(), slot.type_name, &slot.place))

@@ -279,8 +279,8 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
 }
 
 impl<'s, 'h> Comparison<'s, 'h> {
-    /// Returns the type of the elements that accumulate in the storage of the collection at `place`: of the objects that storage dominates directly, the type that
-    /// gained most bytes, or an own type that gained a good part of them. `None` if there are no more of any type than before.
+    /// Returns the type of the elements that accumulate in the storage of the collection at `place`: of the objects that storage dominates directly, the type
+    /// that gained most bytes, or an own type that gained a good part of them. `None` if there are no more of any type than before.
     fn stored(&self, place: &Branch) -> Option<Name> {
         let mut types: BTreeMap<&Name, (Sum, Sum, bool)> = BTreeMap::new();
         let elements = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<ObjectId> {

@@ -1,8 +1,8 @@
 //! Locks whose owner has ended.
 //!
 //! Rule: the owner of a lock is a thread id that no living thread has, or a reader-writer lock counts more readers than living threads have entered it, and all
-//! threads are known. The lock is never released, which is critical if threads wait for it. The same is true of a lock that threads wait for and that a worker of
-//! the pool holds which runs no work: the work that took the lock has ended.
+//! threads are known. The lock is never released, which is critical if threads wait for it. The same is true of a lock that threads wait for and that a
+//! worker of the pool holds which runs no work: the work that took the lock has ended.
 //!
 //! Source: `docs/internals/locks.md`.
 
