@@ -211,7 +211,15 @@ impl Library {
     /// # Errors
     /// [`NoSuchField`]
     pub(crate) fn thread_static_at(&self, method_table: Addr, names: &'static str, thread: Addr) -> Result<Option<Addr>, NoSuchField> {
-        Ok(place(self.statics.named(method_table, names, Some(thread))?))
+        Ok(place(self.thread_static(method_table, names, thread)?))
+    }
+
+    /// Like [`Library::thread_static_at`], and distinguishes a field that the thread has not used from one whose address is unknown.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn thread_static(&self, method_table: Addr, names: &'static str, thread: Addr) -> Result<StaticPlace, NoSuchField> {
+        self.statics.named(method_table, names, Some(thread))
     }
 
     /// The object that a static field refers to; `None` if the field is null, or its address or value is unknown.

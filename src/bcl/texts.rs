@@ -10,6 +10,7 @@ use super::tasks::status;
 use crate::base::{Addr, Collector};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, library_types};
+use crate::clr::type_names::NameQuality;
 use crate::clr::values::ObjectTexts;
 use crate::session::Runtime;
 use crate::session::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
@@ -24,6 +25,7 @@ library_types! {
             Task = "System.Threading.Tasks.Task",
             Continuation = "System.Runtime.CompilerServices.Continuation",
             StringBuilder = "System.Text.StringBuilder",
+            Type = "System.RuntimeType",
         }
         in "System.Private.Uri" {
             Uri = "System.Uri",
@@ -35,7 +37,7 @@ library_types! {
     }
 }
 
-/// Makes the texts of delegates, tasks, continuations, strings under construction, URIs and network addresses.
+/// Makes the texts of delegates, tasks, continuations, strings under construction, types, URIs and network addresses.
 #[derive(Debug)]
 pub(crate) struct Texts {
     library: Library,
@@ -44,6 +46,7 @@ pub(crate) struct Texts {
     types: Classifier<TextType>,
     task: Option<FieldAt>,
     uri: Option<FieldAt>,
+    type_handle: Option<FieldAt>,
     suspended: SuspendedMethods,
 }
 
@@ -58,6 +61,8 @@ impl Texts {
             delegates_met: AtomicBool::new(false),
             task: field(TextType::Task, "m_stateFlags"),
             uri: field(TextType::Uri, "_string"),
+            // The second name is that of NativeAOT.
+            type_handle: field(TextType::Type, "m_handle|_pUnderlyingEEType"),
             suspended: SuspendedMethods::new(runtime.bindings(), ContinuationFields::bind(types).ok().flatten()),
             types: texts,
         }
@@ -79,6 +84,23 @@ impl Texts {
             self.delegates.note(notes);
         }
         self.suspended.note(notes);
+    }
+
+    /// The text of the object at `object` if it is a value: a type, a URI, or a network address. It does not change while the object is a key of a dictionary.
+    pub(crate) fn of_value(&self, method_table: Addr, object: Addr) -> Option<String> {
+        match self.types.of(method_table).iter().next()? {
+            TextType::Type => self.type_text(object),
+            TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),
+            TextType::EndPoint | TextType::Address => EndPoints::bind(&self.library).text(object),
+            TextType::Task | TextType::Continuation | TextType::StringBuilder => None,
+        }
+    }
+
+    /// The text of the `Type` at `object`: `typeof(System.String)`. `None` if its name is unknown.
+    fn type_text(&self, object: Addr) -> Option<String> {
+        let handle = self.library.word(object, self.type_handle?).filter(|handle| *handle != 0)?;
+        let name = self.library.types().names().handle_name(Addr(handle));
+        (name.quality == NameQuality::Exact).then(|| format!("typeof({})", name.name))
     }
 
     /// The text of the continuation at `object`: the method of runtime async that is suspended in it.
@@ -105,8 +127,7 @@ impl ObjectTexts for Texts {
                 // If the builder has too many chunks, the text that was read does not begin with the first chunk, so it is not shown.
                 if contents.cut { Some("…".into()) } else { Some(quoted(&contents.text?)) }
             }
-            TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),
-            TextType::EndPoint | TextType::Address => EndPoints::bind(&self.library).text(object),
+            TextType::Type | TextType::Uri | TextType::EndPoint | TextType::Address => self.of_value(method_table, object),
         }
     }
 }

@@ -32,11 +32,11 @@ impl Gc {
         let newest = self.collections.as_ref().and_then(|c| c.process.counts.first().copied());
         if let Some(collections) = &mut self.collections.data {
             let of_phase = self.facts.phase;
+            let at_rest = matches!(of_phase, Some(GcPhase::None | GcPhase::Suspending));
             let recorded = &collections.process.recorded;
-            let ended = |last: &LastCollection| {
-                matches!(of_phase, Some(GcPhase::None | GcPhase::Suspending)) || recorded.iter().any(|r| r.index == last.index)
-            };
-            let last = collections.process.last.take().map(|last| if ended(&last) { last } else { last.unfinished() });
+            let ended = |last: &LastCollection| at_rest || recorded.iter().any(|r| r.index == last.index);
+            let last = collections.process.last.take().filter(|last| !(at_rest && is_ahead(last.index, newest)));
+            let last = last.map(|last| if ended(&last) { last } else { last.unfinished() });
             collections.process.last = last;
         }
         match self.facts.phase {
@@ -66,6 +66,12 @@ impl Gc {
             Some(GcPhase::Suspending | GcPhase::None) | None => {}
         }
     }
+}
+
+/// Whether `index` is that of a collection that has begun and is not counted yet. `newest` is the number of collections. While no collection runs, settings
+/// with this index are another variable: small numbers are common.
+fn is_ahead(index: u64, newest: Option<u64>) -> bool {
+    newest.is_some_and(|newest| index > newest)
 }
 
 /// The phase of the GC. `blocking`: whether a blocking collection was running according to the records.
@@ -110,6 +116,12 @@ mod tests {
             lowest: None,
             highest: None,
         }
+    }
+
+    #[test]
+    fn a_collection_that_is_not_counted_yet_must_be_running() {
+        assert!(is_ahead(2, Some(1)));
+        assert!(!is_ahead(1, Some(1)) && !is_ahead(1, Some(3)) && !is_ahead(2, None));
     }
 
     #[test]

@@ -191,6 +191,22 @@ fn paths_name_the_keys_of_every_dictionary() {
     }
 }
 
+/// A reference to a `Type` names the type, which is the only part of its object that people recognize.
+#[test]
+fn types_are_shown_by_name() {
+    for runtime in ["net8", "net10"] {
+        let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{runtime}-wks-keys-heap.dmp.zst"));
+        let (_, answer) = ask(&dump, &["objects", "--type", "System.Reflection.RuntimeParameterInfo"]);
+        let class_of = |parameter: &Value| {
+            let (_, answer) = ask(&dump, &["object", text(parameter, "address")]);
+            let fields = answer["data"]["fields"].as_array().unwrap();
+            fields.iter().find(|f| f["name"] == "ClassImpl" && f["object"].is_string()).cloned()
+        };
+        let class = &answer["data"]["objects"].as_array().unwrap().iter().find_map(class_of).unwrap();
+        assert!(text(class, "text").contains(" System.RuntimeType typeof("), "{runtime}: {class}");
+    }
+}
+
 /// The corpus dump of collections without the range that `hole` returns for the first object of a type. Returns the object, whose contents were
 /// read before.
 fn without_a_part(type_name: &str, hole: impl Fn(&Dump, Addr) -> AddrRange) -> (Dump, Addr) {

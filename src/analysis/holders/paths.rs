@@ -6,7 +6,7 @@ use crate::analysis::on_graph::OnGraph;
 use crate::analysis::{PathFold, PathModel, PathStep, PathsReport};
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, len64, total};
-use crate::bcl::Library;
+use crate::bcl::{Library, Texts};
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::ObjectId;
 use crate::heapgraph::{HeapGraph, Holders, Search};
@@ -97,6 +97,7 @@ struct Paths<'g> {
 struct Keys {
     library: Library,
     values: Values,
+    texts: Texts,
 }
 
 impl Keys {
@@ -104,21 +105,30 @@ impl Keys {
         let types = namer.types().ok()?;
         // Static fields are not needed here, so notes on missing descriptions of them are dropped.
         let library = Library::of(heap.runtime(), types, &Collector::new());
-        Some(Keys { library, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
+        let texts = Texts::bind(heap.runtime(), types, &Collector::new());
+        Some(Keys { library, texts, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
     }
 
-    /// Returns the key of a dictionary entry as text in quotes, a number, or the name of its type. The value of the entry has the reference at
-    /// `offset` in `object`, an array or node; `holder` refers to `object`.
+    /// Returns the key of a dictionary entry as text in quotes, a number, a tuple of these, or the name of its type. The value of the entry has the reference
+    /// at `offset` in `object`, an array or node; `holder` refers to `object`.
     fn text(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
         let slot = self.library.collections().key_of(holder, object, method_table, offset)?;
-        let mut key = self.values.value("key".into(), slot.type_name, &slot.place);
+        self.worded(self.values.value("key".into(), slot.type_name, &slot.place))
+    }
+
+    fn worded(&self, mut key: FieldValue) -> Option<String> {
         if let Some(boxed) = key.object.and_then(|at| self.boxed(at)) {
             key = boxed;
         }
         match key.kind {
             ValueKind::Absent | ValueKind::Null => None,
+            ValueKind::Struct if is_tuple(&key.type_name) && !key.fields.is_empty() && !key.truncated => {
+                let parts: Vec<String> = key.fields.into_iter().map(|part| self.worded(part).unwrap_or_else(|| "null".into())).collect();
+                Some(format!("({})", parts.join(", ")))
+            }
             ValueKind::Object | ValueKind::Struct | ValueKind::Raw | ValueKind::Invalid => {
-                Some(key.object_type.map_or(key.type_name, |name| name.to_string()))
+                let text = || self.texts.of_value(self.library.method_table(key.object?)?, key.object?);
+                Some(text().unwrap_or_else(|| key.object_type.map_or(key.type_name, |name| name.to_string())))
             }
             _ => Some(key.text),
         }
@@ -130,6 +140,11 @@ impl Keys {
         let info = self.library.types().names().method_tables().read(mt).ok()?;
         self.values.boxed(&info, object)
     }
+}
+
+/// Whether the structure with this type name consists of values that together are a key.
+fn is_tuple(type_name: &str) -> bool {
+    ["System.ValueTuple<", "System.Collections.Generic.KeyValuePair<"].iter().any(|begin| type_name.starts_with(begin))
 }
 
 /// A step of a path: the object, and the reference to it from the previous step.
@@ -283,5 +298,17 @@ impl Paths<'_> {
             found.is_none()
         });
         Some(Slot { object, method_table: kind.method_table, offset: found? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_tuple;
+
+    #[test]
+    fn tuples_are_keys_of_several_values() {
+        assert!(is_tuple("System.ValueTuple<System.Int32, System.String>"));
+        assert!(is_tuple("System.Collections.Generic.KeyValuePair<System.Int32, Lab.Order>"));
+        assert!(!is_tuple("System.ValueTuple") && !is_tuple("Lab.Pair<System.Int32>") && !is_tuple("System.Guid"));
     }
 }

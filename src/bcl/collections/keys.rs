@@ -8,6 +8,8 @@ use crate::clr::type_names::TypeNames;
 
 /// Maximum nesting of structures. Real types need three: a node that contains a bucket that contains a pair.
 const MAX_DEPTH: u32 = 4;
+/// Beginning of the names of frozen dictionaries that do not store their keys, which are their own hash codes.
+const FROZEN_INTEGERS: &str = "System.Collections.Frozen.Int32FrozenDictionary<";
 
 impl Collections<'_> {
     /// The key of the dictionary entry whose value contains the reference at `offset` of `object`. `object` may be a node, an array of
@@ -66,12 +68,28 @@ impl Collections<'_> {
         if !matches!(kind, EntryType::SortedList | EntryType::OldSortedList | EntryType::Frozen) {
             return None;
         }
+        if self.types().names().name(mt).name.starts_with(FROZEN_INTEGERS) {
+            return self.hash_code_beside(holder, mt, values, index);
+        }
         // Frozen dictionaries that store keys in other ways do not have these fields.
         let fields = self.layouts().parallel.of(self.types(), mt).ok()?;
         if self.library.reference(holder, fields.values) != Some(values) {
             return None;
         }
         let keys = self.array_of(holder, fields.keys).filter(|keys| index < keys.length)?;
+        Some(self.element(&keys, index))
+    }
+
+    /// Like [`Collections::key_beside`], for a frozen dictionary of integers.
+    fn hash_code_beside(&self, holder: Addr, method_table: Addr, values: Addr, index: u64) -> Option<Slot> {
+        let (types, layouts) = (self.types(), self.layouts());
+        let fields = layouts.frozen_integers.of(types, method_table).ok()?;
+        if self.library.reference(holder, fields.values) != Some(values) {
+            return None;
+        }
+        let codes = layouts.frozen_table.of(types, fields.table.method_table?).ok()?.codes;
+        let array = self.library.reference_at(self.within(codes, holder.plus(fields.table.offset)))?;
+        let keys = self.library.array(array).filter(|keys| index < keys.length)?;
         Some(self.element(&keys, index))
     }
 }

@@ -130,6 +130,10 @@ layouts! {
     keyed: Keyed { key: shown "key|_key|Key", value: shown "value|_value|Value|val" }
     /// A dictionary that stores keys and values in two arrays.
     parallel: Parallel { keys: at "keys|_keys", values: at "values|_values" }
+    /// A `FrozenDictionary` of integers, whose keys are the hash codes of its table.
+    frozen_integers: FrozenIntegers { values: at "_values", table: shown "_hashTable" }
+    /// `FrozenHashTable`.
+    frozen_table: FrozenTable { codes: at "<HashCodes>k__BackingField|HashCodes" }
     /// `KeyValuePair`.
     pair: Pair { key: shown "key", value: shown "value" }
     /// `ImmutableList`.

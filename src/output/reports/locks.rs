@@ -13,16 +13,32 @@ fn id(managed: Option<u32>) -> String {
     managed.map_or_else(|| "?".into(), |id| id.to_string())
 }
 
-fn owner(owner: &LockOwner) -> String {
-    let id = match (owner.managed_id, owner.os_id) {
+fn id_of(owner: &LockOwner) -> String {
+    match (owner.managed_id, owner.os_id) {
         (None, Some(os_id)) => format!("OS {os_id}"),
         (managed, _) => id(managed),
-    };
+    }
+}
+
+fn owner(owner: &LockOwner) -> String {
+    let id = id_of(owner);
     match owner.orphaned {
         Some(true) => format!("{id} (no such thread)"),
         None => format!("{id} (not found)"),
         Some(false) => id,
     }
+}
+
+/// The readers of a lock: living threads by id, then the number of the others.
+fn readers(lock: &LockModel) -> String {
+    let mut out: Vec<String> = lock.readers.iter().map(owner).collect();
+    let others = lock.reader_count.unwrap_or(0).saturating_sub(crate::base::len64(lock.readers.len()));
+    match lock.ended_readers {
+        _ if others == 0 => {}
+        Some(ended) => out.push(format!("{} (ended)", plural(ended, "thread"))),
+        None => out.push(format!("{} (not found)", plural(others, "thread"))),
+    }
+    out.join(" ")
 }
 
 fn lock_columns<'r>() -> Columns<'r, LockModel> {
@@ -32,7 +48,7 @@ fn lock_columns<'r>() -> Columns<'r, LockModel> {
         address(object).keep(9),
         text("owner", 24, |l| l.owner.as_ref().map(owner).unwrap_or_default()).keep(8),
         id(recursion).keep(3),
-        text("readers", 24, |l| l.readers.iter().map(owner).collect::<Vec<_>>().join(" ")).keep(3),
+        text("readers", 24, readers).keep(3),
         text("waiters", 40, |l| l.waiters.iter().map(|w| id(w.managed_id)).collect::<Vec<_>>().join(" ")).keep(8),
         id(waiting).keep(6),
         text("count", 8, |l| l.count.map(|n| n.to_string()).unwrap_or_default()).keep(3),
@@ -98,7 +114,16 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
 fn chain(c: &WaitChain) -> String {
     let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" waits for thread ");
     let what = match (&c.object, &c.type_name) {
-        (Some(object), ty) => format!("{} {object} ({}), whose owner is unknown", c.kind, ty.as_ref().map_or("?", Name::shown)),
+        (Some(object), ty) => {
+            let what = c.one_of.map_or_else(|| c.kind.to_string(), |n| format!("one of {n} {}:", c.kind));
+            let held = match &c.owner {
+                Some(LockOwner { managed_id: None, os_id: None, .. }) => "which threads that have ended hold for reading".into(),
+                Some(by) if by.orphaned == Some(true) => format!("held by thread {}, which has ended", id_of(by)),
+                Some(by) => format!("held by thread {}", owner(by)),
+                None => "whose owner is unknown".into(),
+            };
+            format!("{what} {object} ({}), {held}", ty.as_ref().map_or("?", Name::shown))
+        }
         (None, _) => format!("an unknown object (kind {})", c.kind),
     };
     let candidates = match c.candidates.as_slice() {

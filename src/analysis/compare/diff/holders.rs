@@ -58,6 +58,8 @@ struct Type {
     key: Key,
     /// Whether the type is not part of the framework.
     own: bool,
+    /// Whether the type is storage of a collection of the framework, such as a node or a segment.
+    storage: bool,
 }
 
 impl<'h> Side<'h> {
@@ -76,7 +78,8 @@ impl<'h> Side<'h> {
         };
         let types = graph.types.iter().map(|t| {
             let key: Key = named(t.method_table);
-            Type { own: key.1.as_deref().is_some_and(|module| !is_framework(module)), key }
+            let own = key.1.as_deref().is_some_and(|module| !is_framework(module));
+            Type { own, storage: !own && is_storage(&key.0), key }
         });
         let types = types.collect();
         namer.note(notes);
@@ -102,6 +105,10 @@ impl<'h> Side<'h> {
 
     fn name(&self, id: ObjectId) -> &Name {
         self.type_of(id).map_or(&self.unknown, |t| &t.key.0)
+    }
+
+    fn is_storage(&self, id: ObjectId) -> bool {
+        self.type_of(id).is_some_and(|t| t.storage)
     }
 
     fn retained(&self, ids: &[ObjectId]) -> u64 {
@@ -179,6 +186,25 @@ fn is_framework(module: &str) -> bool {
     let name = module.strip_suffix(".dll").unwrap_or(module);
     let reserved = ["System.", "Microsoft."].iter().any(|prefix| name.starts_with(prefix));
     reserved || matches!(name, "System" | "mscorlib" | "netstandard" | "WindowsBase" | "PresentationCore" | "PresentationFramework")
+}
+
+/// Whether objects of a type of the framework store the elements of a collection, so that their number says nothing about the number of elements.
+fn is_storage(name: &str) -> bool {
+    const NODES: [&str; 9] = [
+        "System.Collections.Concurrent.ConcurrentQueueSegment<",
+        "System.Collections.Concurrent.ConcurrentDictionary<",
+        "System.Collections.Concurrent.ConcurrentStack<",
+        "System.Collections.Concurrent.ConcurrentBag<",
+        "System.Collections.Generic.LinkedListNode<",
+        "System.Collections.Generic.SortedSet<",
+        "System.Collections.Generic.Dictionary<",
+        "System.Collections.Generic.HashSet<",
+        "System.Threading.Channels.SingleProducerSingleConsumerQueue<",
+    ];
+    // What is nested in a generic collection has a name that goes on after the arguments: `ConcurrentStack<T>+Node`.
+    let is_node =
+        |prefix: &&str| name.starts_with(*prefix) && (name.contains(">+") || prefix.contains("Segment<") || prefix.contains("ListNode<"));
+    NODES.iter().any(|prefix| is_node(&prefix))
 }
 
 /// Retained sizes by name and module.
@@ -263,6 +289,29 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
 }
 
 impl<'s, 'h> Comparison<'s, 'h> {
+    /// Returns the type of the elements that accumulate in the storage of the collection at `place`: of the objects that storage dominates directly, the type
+    /// that gained most bytes, or an own type that gained a good part of them. `None` if there are no more of any type than before.
+    fn stored(&self, place: &Branch) -> Option<Name> {
+        let mut types: BTreeMap<&Name, (Sum, Sum, bool)> = BTreeMap::new();
+        let elements = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<ObjectId> {
+            let all = ids.iter().flat_map(|id| side.tree.dominated(*id));
+            all.filter(|id| !side.is_storage(*id) && side.tree.dominator(*id).is_some_and(|above| side.is_storage(above))).collect()
+        };
+        for id in elements(self.before, &place.pair.before) {
+            types.entry(self.before.name(id)).or_default().0.add(self.before.tree.retained(id));
+        }
+        for id in elements(self.after, &place.pair.after) {
+            let entry = types.entry(self.after.name(id)).or_default();
+            entry.1.add(self.after.tree.retained(id));
+            entry.2 |= self.after.type_of(id).is_some_and(|t| t.own);
+        }
+        let more = types.into_iter().filter(|(_, (from, to, _))| to.count > from.count);
+        let gained: Vec<(&Name, i64, bool)> = more.map(|(name, (from, to, own))| (name, change(from.bytes, to.bytes), own)).collect();
+        let own = gained.iter().filter(|(_, bytes, own)| *own && bytes.saturating_mul(PART) >= place.change);
+        let most = own.max_by_key(|(_, bytes, _)| *bytes).or_else(|| gained.iter().max_by_key(|(_, bytes, _)| *bytes));
+        most.map(|(name, _, _)| (*name).clone())
+    }
+
     /// Returns the branches to follow next. If objects accumulate in `place`, the list is empty, and the type of these objects is returned.
     fn step(&self, place: &Branch) -> (Vec<Branch>, Option<Name>) {
         let mut children = self.children(place);
@@ -271,7 +320,10 @@ impl<'s, 'h> Comparison<'s, 'h> {
         let above = place.path.last().map(|step| &step.type_name);
         // Objects accumulate if there are more of a type than before, or in a linked list, where an element has the type of its container.
         let accumulates = |c: &&Child| c.pair.after.len() > c.pair.before.len().max(1) || above == Some(&c.type_name);
-        let element = children.iter().find(accumulates).map(|c| c.type_name.clone());
+        let element = children.iter().find(accumulates).map(|c| {
+            let stored = c.pair.after.first().filter(|id| self.after.is_storage(**id)).and_then(|_| self.stored(place));
+            stored.unwrap_or_else(|| c.type_name.clone())
+        });
         let followed = children.iter().fold(0i64, |sum, c| sum.saturating_add(c.change));
         if element.is_some() || followed.saturating_mul(2) < place.change || place.path.len() >= MAX_STEPS {
             return (Vec::new(), element);
@@ -298,7 +350,9 @@ impl<'s, 'h> Comparison<'s, 'h> {
         let child = |(name, pair): (&Name, Pair)| {
             let gained = change(self.before.retained(&pair.before), self.after.retained(&pair.after));
             let child = Child { type_name: name.clone(), field: None, pair, change: gained };
-            if gained < self.floor { child } else { self.narrowed(child, slots.as_ref()) }
+            // The elements of a queue are in all of its segments.
+            let several = child.pair.after.len() > 1 && child.pair.after.first().is_some_and(|id| self.after.is_storage(*id));
+            if gained < self.floor || several { child } else { self.narrowed(child, slots.as_ref()) }
         };
         let mut children: Vec<Child> = groups.into_iter().map(child).collect();
         children.sort_by_key(|c| Reverse(c.change));
@@ -519,6 +573,27 @@ mod tests {
     fn names_without_namespaces() {
         assert_eq!(short("System.Collections.Generic.Dictionary<System.String, Lab.A>+Entry[]"), "Dictionary<String, A>+Entry[]");
         assert_eq!(short("Node"), "Node");
+    }
+
+    #[test]
+    fn storage_of_collections() {
+        for name in [
+            "System.Collections.Concurrent.ConcurrentQueueSegment<Lab.Order>",
+            "System.Collections.Concurrent.ConcurrentQueueSegment<Lab.Order>+Slot[]",
+            "System.Collections.Concurrent.ConcurrentDictionary<System.String, Lab.Order>+Node",
+            "System.Collections.Generic.LinkedListNode<Lab.Order>",
+            "System.Collections.Generic.SortedSet<Lab.Order>+Node",
+        ] {
+            assert!(is_storage(name), "{name}");
+        }
+        for name in [
+            "System.Collections.Concurrent.ConcurrentQueue<Lab.Order>",
+            "System.Collections.Generic.Dictionary<System.String, Lab.Order>",
+            "System.Collections.Generic.List<System.Collections.Generic.LinkedListNode<Lab.Order>>",
+            "Lab.ConcurrentStack<Lab.Order>+Node",
+        ] {
+            assert!(!is_storage(name), "{name}");
+        }
     }
 
     #[test]

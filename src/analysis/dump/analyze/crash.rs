@@ -5,7 +5,7 @@
 //!
 //! * A stack overflow, with the cycle of methods on the stack, the number of repetitions, and the method that began the cycle.
 //! * `Environment.FailFast`, with its message, exception and caller. An exception in flight was only being handled.
-//! * The exception in flight, with the method that threw it and its inner exceptions.
+//! * The exception in flight, with the method that threw it, or in which the fault occurred, and its inner exceptions.
 //! * The fault, with the innermost methods or, in native code, the address, module, offset and P/Invoke. The thread's last exception is named too:
 //!   the runtime keeps an `ExecutionEngineException` for its own fatal errors.
 //!
@@ -15,6 +15,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use super::places::CrashedStack;
 use crate::analysis::{ExceptionModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 use crate::base::{Name, len64};
 use crate::model::{CrashException, FaultModel};
@@ -61,9 +62,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let stack = || thread.filter(|_| has_stacks).and_then(|_| answers.crashed_stack().ok()?);
     if let Some(exception) = thread.and_then(|t| t.exception.as_ref()).filter(|e| e.current) {
         // The runtime ends the process before it records the frames of an access violation.
-        let faulted = || stack().and_then(|stack| stack.innermost.as_ref());
-        let within = if thrower(exception).is_none() { faulted() } else { None };
-        let place = within.map(|method| format!(", in {method}")).unwrap_or_default();
+        let faulted = stack().filter(|_| thrower(exception).is_none());
+        let within = faulted.and_then(|stack| stack.thrower.as_ref());
+        let place = within.map(|method| format!(", in {method}{}", called_by(faulted, within))).unwrap_or_default();
         return Ok(vec![Problem {
             object: Some(exception.address),
             type_name: exception.type_name.clone(),
@@ -84,7 +85,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         Some(method) => format!(" in {method}"),
         None => String::new(),
     };
-    let caller = own.filter(|own| Some(*own) != innermost).map(|own| format!(", called by {own}")).unwrap_or_default();
+    let caller = called_by(stack, innermost);
     let last = thread.and_then(|t| t.exception.as_ref());
     let why = match last {
         Some(last) => format!("; last exception of the thread: {}", described(last)),
@@ -149,6 +150,12 @@ fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
         (None, Some(os_id)) => format!(" on the native thread {os_id}"),
         (None, None) => String::new(),
     }
+}
+
+/// Names the innermost method of the program, unless it is `method`.
+fn called_by(stack: Option<&CrashedStack>, method: Option<&Name>) -> String {
+    let own = stack.and_then(|stack| stack.own.as_ref()).filter(|own| Some(*own) != method);
+    own.map(|own| format!(", called by {own}")).unwrap_or_default()
 }
 
 fn thrower(exception: &ExceptionModel) -> Option<&Name> {

@@ -7,7 +7,9 @@
 use super::answers::{Answers, Skip};
 use super::line::{counted, in_units, percent};
 use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity};
-use crate::base::{Addr, share};
+use crate::base::hash::Set;
+use crate::base::{Addr, Index, share, total};
+use crate::gc::{ObjectId, TypeIndex};
 use crate::model::Stacks;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -16,8 +18,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = leaks.map(|(row, held)| {
         let detail = row.detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
         let retained = row.object.and_then(|object| retained(answers, object));
+        // Frames may hold an older delegate, which shares the array of handlers, so that the event does not dominate it. Such references are temporary:
+        // they do not count as holders of the targets.
+        let of_targets = retained.filter(|(bytes, _)| *bytes < row.bytes).and_then(|_| retained_by(answers, &row.held));
+        let who = if of_targets.is_some() { "they retain" } else { "it retains" };
+        let retained = of_targets.or(retained);
         let (bytes, share) = retained.unzip();
-        let retains = retained.map(|(bytes, share)| format!("; it retains {} ({} of the reachable heap)", in_units(bytes), percent(share)));
+        let retains = retained.map(|(bytes, share)| format!("; {who} {} ({} of the reachable heap)", in_units(bytes), percent(share)));
         let title = format!("An event keeps {} alive{detail}{}", counted(held, "object"), retains.unwrap_or_default());
         Problem {
             count: Some(held),
@@ -38,6 +45,17 @@ pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)
     let all = answers.retained().ok()?.totals.reachable_bytes;
     let (graph, tree) = (heap.graph(false).ok()?, heap.dominators(Stacks::default()).ok()?);
     let bytes = tree.retained(graph.index.id_of(object)?);
+    Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
+}
+
+/// The bytes that `objects` retain together, and their share of the reachable bytes. `None` if the graph may not be built.
+fn retained_by(answers: &Answers<'_>, objects: &[Addr]) -> Option<(u64, f64)> {
+    answers.needs_graph().ok()?;
+    let heap = answers.heap().ok()?;
+    let all = answers.retained().ok()?.totals.reachable_bytes;
+    let (graph, tree) = (heap.graph(false).ok()?, heap.dominators(Stacks::default()).ok()?);
+    let ids: Set<ObjectId> = objects.iter().filter_map(|object| graph.index.id_of(*object)).collect();
+    let bytes = total(tree.retained_by_type(|id| ids.contains(&id).then(|| TypeIndex::from_u32(0)), 1));
     Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use super::answers::{Answers, Skip};
 use super::line::{how_many_wait, listed};
+use super::orphaned::idle_holder;
 use crate::analysis::{LockModel, LocksReport, Problem, ProblemId, ProblemSeverity, WaitKind};
 use crate::base::{Addr, len64};
 
@@ -16,7 +17,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;
     let dead: BTreeSet<Addr> = report.deadlocks.iter().flat_map(|d| &d.edges).map(|e| e.object).collect();
     let mut found = Vec::new();
-    for lock in report.locks.iter().filter(|l| !dead.contains(&l.object)) {
+    let is_left = |l: &LockModel| l.ended_readers.is_some_and(|n| n > 0) || idle_holder(answers, report, l).is_some();
+    for lock in report.locks.iter().filter(|l| !dead.contains(&l.object) && !is_left(l)) {
         let holders: Vec<u32> =
             lock.owner.iter().chain(&lock.readers).filter(|o| o.orphaned != Some(true)).filter_map(|o| o.managed_id).collect();
         let threads = waiting(report, lock);

@@ -39,6 +39,8 @@ pub(super) struct ThreadPlace {
     pub(super) place: Option<u64>,
     /// Whether the innermost frame is a method, neither in the runtime nor in native code.
     pub(super) in_method: bool,
+    /// Whether the thread is a worker of the pool that runs no work.
+    pub(super) is_idle: bool,
 }
 
 /// The stack of the crashed thread.
@@ -47,6 +49,8 @@ pub(super) struct CrashedStack {
     pub(super) innermost: Option<Name>,
     /// The innermost method that belongs to the program, not to a library.
     pub(super) own: Option<Name>,
+    /// The innermost method, other than those that dispatch an exception: the one that has thrown, or that has faulted.
+    pub(super) thrower: Option<Name>,
     /// The cycle of methods that takes most of the stack, for stack overflows.
     pub(super) recursion: Option<Recursion>,
     /// Whether the thread is in `Environment.FailFast`.
@@ -59,6 +63,9 @@ pub(super) struct LastWords {
     pub(super) exception: Option<ExceptionModel>,
     pub(super) caller: Option<Name>,
 }
+
+/// Prefix of the names of the methods that dispatch exceptions.
+const DISPATCH: &str = "System.Runtime.EH.";
 
 impl Answers<'_> {
     /// The places of the threads.
@@ -73,6 +80,7 @@ impl Answers<'_> {
                     places.crashed = Some(CrashedStack {
                         innermost: methods(&stack).next().and_then(named),
                         own: own(&stack).and_then(|(_, frame)| named(frame)),
+                        thrower: thrower(&stack).and_then(named),
                         recursion: recursion(&stack),
                         fails_fast: fail_fast(&stack, is_own).is_some(),
                     });
@@ -128,6 +136,11 @@ fn methods(stack: &ThreadStackModel) -> impl Iterator<Item = &StackFrameModel> {
     stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed)
 }
 
+/// Returns the innermost frame other than those that dispatch an exception. Since .NET 9 that is done by managed code.
+fn thrower(stack: &ThreadStackModel) -> Option<&StackFrameModel> {
+    methods(stack).find(|f| !f.method.as_deref().is_some_and(|name| name.starts_with(DISPATCH)))
+}
+
 /// Returns the innermost frame whose method belongs to the program, and its index.
 fn own(stack: &ThreadStackModel) -> Option<(usize, &StackFrameModel)> {
     let is_it = |(_, f): &(usize, &StackFrameModel)| f.kind == StackFrameKind::Managed && f.method.as_deref().is_some_and(is_own);
@@ -153,7 +166,14 @@ fn place(stack: &ThreadStackModel) -> ThreadPlace {
         own: own.and_then(|(_, frame)| named(frame)),
         place,
         in_method: stack.frames.first().is_some_and(|f| f.kind == StackFrameKind::Managed),
+        is_idle: is_idle(stack),
     }
+}
+
+/// Whether the thread is a worker of the pool that runs no work: its loop is on the stack, and the method that runs work items is not.
+fn is_idle(stack: &ThreadStackModel) -> bool {
+    let has = |name: &str| methods(stack).any(|f| f.method.as_deref().is_some_and(|method| method.starts_with(name)));
+    has("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart") && !has("System.Threading.ThreadPoolWorkQueue.Dispatch")
 }
 
 #[cfg(test)]
@@ -161,15 +181,14 @@ mod tests {
     use super::*;
     use crate::analysis::StackCoverage;
 
-    /// Returns the place of a stack of frames, innermost first: name, offset in the code.
-    fn of(frames: &[(&str, u64)]) -> Option<u64> {
+    fn stack(frames: &[(&str, u64)]) -> ThreadStackModel {
         let frame = |(name, offset): &(&str, u64)| StackFrameModel {
             method: Some((*name).into()),
             display: Some((*name).into()),
             offset: Some(*offset),
             ..StackFrameModel::new(StackFrameKind::Managed, Addr(8))
         };
-        let stack = ThreadStackModel {
+        ThreadStackModel {
             managed_id: Some(4),
             os_id: None,
             name: None,
@@ -180,8 +199,34 @@ mod tests {
             waits_for: None,
             repeats: Vec::new(),
             frames: frames.iter().map(frame).collect(),
-        };
-        place(&stack).place
+        }
+    }
+
+    /// Returns the place of a stack of frames, innermost first: name, offset in the code.
+    fn of(frames: &[(&str, u64)]) -> Option<u64> {
+        place(&stack(frames)).place
+    }
+
+    #[test]
+    fn a_worker_without_work_is_idle() {
+        let worker =
+            [("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart()", 1), ("System.Threading.Thread.StartCallback()", 2)];
+        let waits = [("System.Threading.LowLevelLifoSemaphore.Wait(Int32, Boolean)", 3)];
+        let works = [("Lab.Work()", 4), ("System.Threading.ThreadPoolWorkQueue.Dispatch()", 5)];
+        let idle = |frames: &[(&str, u64)]| place(&stack(frames)).is_idle;
+        assert!(idle(&[&waits[..], &worker].concat()));
+        assert!(!idle(&[&works[..], &worker].concat()) && !idle(&waits));
+    }
+
+    /// The stack of an access violation on .NET 10.
+    #[test]
+    fn methods_that_dispatch_an_exception_have_not_thrown_it() {
+        let dispatch = [("System.Runtime.EH.DispatchEx", 1), ("System.Runtime.EH.RhThrowHwEx", 2)];
+        let faulted = [("System.Runtime.InteropServices.Marshal.WriteInt32", 3), ("Lab.Main", 4)];
+        let name = |frames: &[(&str, u64)]| thrower(&stack(frames)).and_then(|f| f.method.as_deref().map(String::from));
+        assert_eq!(name(&[dispatch, faulted].concat()).as_deref(), Some("System.Runtime.InteropServices.Marshal.WriteInt32"));
+        assert_eq!(name(&faulted[1..]).as_deref(), Some("Lab.Main"));
+        assert_eq!(name(&dispatch), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::answers::{Answers, Cached, Received};
 use super::damage::title;
+use super::places::{Places, ThreadPlace};
 use super::triage::late_timers;
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::analysis::{
@@ -52,6 +53,8 @@ fn lock(owner: Option<LockOwner>, waiters: &[u32]) -> LockModel {
         owner,
         recursion: None,
         readers: Vec::new(),
+        reader_count: None,
+        ended_readers: None,
         waiters: waiters.iter().map(|id| WaiterModel { managed_id: Some(*id), evidence: WaitEvidence::Exact }).collect(),
         waiting: None,
         count: None,
@@ -106,6 +109,41 @@ fn orphaned_locks_are_critical_if_threads_wait() {
     // The owner was not found, but may be alive.
     assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, None), &[2])], vec![])))), None);
     assert_eq!(only(&found(ProblemId::LockQueue, |a| set(&a.locks, locks(vec![lock(owner(9, true), &[2, 3, 4])], vec![])))), None);
+    // Of two readers, one has ended.
+    let read = |ended| LockModel {
+        kind: LockKind::ReaderWriter,
+        readers: owner(5, false).into_iter().collect(),
+        reader_count: Some(2),
+        ended_readers: ended,
+        ..lock(None, &[2, 3, 4])
+    };
+    let of = |id, ended| found(id, |a| set(&a.locks, locks(vec![read(ended)], vec![])));
+    assert_eq!(
+        of(ProblemId::OrphanedLock, Some(1))[0].title,
+        "the rwlock 0x1000 (Lab.Gate) is held for reading by 1 thread, which has ended; 3 threads wait for it"
+    );
+    assert!(of(ProblemId::OrphanedLock, Some(0)).is_empty() && of(ProblemId::OrphanedLock, None).is_empty());
+    assert_eq!((of(ProblemId::LockQueue, Some(1)).len(), of(ProblemId::LockQueue, None).len()), (0, 1));
+}
+
+#[test]
+fn a_lock_that_finished_work_has_left_is_orphaned() {
+    let place = |is_idle| Places {
+        threads: vec![ThreadPlace { managed_id: Some(9), name: None, innermost: None, own: None, place: None, in_method: false, is_idle }],
+        crashed: None,
+    };
+    let of = |id, is_idle, waiters: &[u32]| {
+        found(id, |a| {
+            set(&a.locks, locks(vec![lock(owner(9, false), waiters)], vec![]));
+            set(&a.places, place(is_idle));
+        })
+    };
+    let left = of(ProblemId::OrphanedLock, true, &[2, 3, 4]);
+    assert_eq!(only(&left), Some((ProblemSeverity::Critical, Some(3))));
+    assert!(left[0].title.contains("held by thread 9, an idle thread of the pool: the work that took it has ended;"), "{}", left[0].title);
+    assert!(of(ProblemId::OrphanedLock, true, &[]).is_empty() && of(ProblemId::OrphanedLock, false, &[2]).is_empty());
+    let queues = [true, false].map(|is_idle| of(ProblemId::LockQueue, is_idle, &[2, 3, 4]).len());
+    assert_eq!(queues, [0, 1]);
 }
 
 #[test]
@@ -407,7 +445,15 @@ fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> Inspe
 }
 
 fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
-    InspectionRow { object: None, type_name: Some("System.String".into()), count, bytes: 1, detail: Some("a\nb".into()), held_here }
+    InspectionRow {
+        object: None,
+        type_name: Some("System.String".into()),
+        count,
+        bytes: 1,
+        detail: Some("a\nb".into()),
+        held_here,
+        held: Vec::new(),
+    }
 }
 
 #[test]

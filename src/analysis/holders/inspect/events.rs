@@ -186,7 +186,9 @@ impl Inspector<'_> {
                 kinds.insert(event.delegate, kind);
             }
             let bytes = total(here.iter().filter_map(|target| sizes.get(target).copied()));
-            Some(InspectionRow { held_here: Some(held), ..row(event.delegate, count, bytes) })
+            let mut distinct: Vec<Addr> = here.into_iter().collect();
+            distinct.sort_unstable();
+            Some(InspectionRow { held_here: Some(held), held: distinct, ..row(event.delegate, count, bytes) })
         };
         let rows = events.into_iter().filter_map(leak).collect();
         if !unknown.is_empty() {

@@ -85,7 +85,7 @@ struct Inspector<'h> {
 
 /// Returns a row without name and detail. These are added only to rows that are shown.
 fn row(object: Addr, count: u64, bytes: u64) -> InspectionRow {
-    InspectionRow { object: Some(object), type_name: None, count, bytes, detail: None, held_here: None }
+    InspectionRow { object: Some(object), type_name: None, count, bytes, detail: None, held_here: None, held: Vec::new() }
 }
 
 /// The findings of an inspection.
@@ -165,6 +165,7 @@ fn equal_strings<'i>(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts,
         bytes: s.waste,
         detail: Some(s.value),
         held_here: None,
+        held: Vec::new(),
     };
     let report = grouped(heap, namer, &query, texts, walks, &notes)?;
     let totals = report.totals;

@@ -83,4 +83,7 @@ pub struct InspectionRow {
     /// For event leaks, the number of targets that only the event holds. Other analyses use it; for users it is part of `detail`.
     #[serde(skip)]
     pub held_here: Option<u64>,
+    /// For event leaks, these targets, each once. Other analyses use them.
+    #[serde(skip)]
+    pub held: Vec<Addr>,
 }

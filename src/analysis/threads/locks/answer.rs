@@ -141,6 +141,24 @@ impl Reporter<'_> {
         LockOwner { managed_id, os_id, orphaned: owner.orphaned }
     }
 
+    /// Returns the owner that a thread in a wait of this kind waits for; without a managed id if it is a reader that has ended.
+    fn owner_of(&self, kind: WaitKind, held: &HeldLock) -> Option<LockOwner> {
+        // A thread in `Monitor.Wait` waits for a pulse. The other kinds have no owner.
+        let enters = [
+            WaitKind::Monitor,
+            WaitKind::Lock,
+            WaitKind::ReadLock,
+            WaitKind::WriteLock,
+            WaitKind::UpgradeableLock,
+            WaitKind::Upgrade,
+            WaitKind::WaitHandle,
+            WaitKind::WaitHandles,
+        ];
+        let owner = held.owner.or_else(|| held.upgrader_for(kind)).map(|owner| self.owner(owner));
+        let ended = LockOwner { managed_id: None, os_id: None, orphaned: Some(true) };
+        owner.or_else(|| held.ended_readers.filter(|n| *n > 0).map(|_| ended)).filter(|_| enters.contains(&kind))
+    }
+
     fn locks(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Vec<LockModel> {
         let mut waiters: BTreeMap<(Addr, LockKind), Vec<WaiterModel>> = BTreeMap::new();
         // A thread that waits for several handles of one lock is one waiter.
@@ -163,6 +181,8 @@ impl Reporter<'_> {
             owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
             recursion: held.recursion,
             readers: held.readers.iter().map(|o| self.owner(*o)).collect(),
+            reader_count: held.reader_count,
+            ended_readers: held.ended_readers,
             waiters: waiters.get(&(object, kind)).cloned().unwrap_or_default(),
             waiting: held.waiting,
             count: held.count,
@@ -217,6 +237,8 @@ impl Reporter<'_> {
                 threads: threads.into_iter().rev().map(|t| self.id(t)).collect(),
                 kind: wait.kind,
                 object,
+                one_of: (wait.kind == WaitKind::WaitHandles && wait.any).then(|| len64(wait.others.len()).saturating_add(1)),
+                owner: wait.object.and_then(|lock| self.owner_of(wait.kind, locks.get(&lock)?)),
                 type_name: self.type_of_wait(wait),
                 candidates,
             }
@@ -239,6 +261,10 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
             break;
         }
         let Some(lock) = w.object else { continue };
+        if w.kind == WaitKind::WaitHandles {
+            out.extend(of_handles(locks, w));
+            continue;
+        }
         let object = lock.0;
         let certain = w.evidence == WaitEvidence::Exact && w.endless;
         let from = w.thread;
@@ -280,6 +306,23 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         }
     }
     out
+}
+
+/// The edges from a thread that waits for several handles to the owners of those that are mutexes.
+fn of_handles(locks: &Locks, wait: &Wait) -> Vec<Edge> {
+    // Without a record, it is unknown whether the thread waits for all handles.
+    let Some((first, _)) = wait.object.filter(|_| wait.evidence == WaitEvidence::Exact) else { return Vec::new() };
+    let owner = |handle| locks.get(&(handle, LockKind::WaitHandle)).and_then(|held| held.owner?.thread);
+    let owned: Vec<(Addr, Option<usize>)> = [first].iter().chain(&wait.others).map(|handle| (*handle, owner(*handle))).collect();
+    // Any thread can signal an event, which ends a wait for one of several. So does a mutex that the thread has itself.
+    if wait.any && owned.iter().any(|(_, owner)| owner.is_none_or(|owner| owner == wait.thread)) {
+        return Vec::new();
+    }
+    let edge = |(object, owner): (Addr, Option<usize>)| {
+        let (from, to) = (u32::try_from(wait.thread).ok()?, u32::try_from(owner?).ok()?);
+        Some(Edge { from, to, object, certain: wait.endless, kind: WaitEdgeKind::Holds, later: false, any: wait.any.then_some(0) })
+    };
+    owned.into_iter().filter_map(edge).collect()
 }
 
 /// The edges from threads in `Thread.Join` to the threads that they join.
@@ -349,5 +392,36 @@ mod tests {
         let joined = [true, false].map(|endless| Wait { endless, ..wait(0, WaitKind::Join, (RW, LockKind::Thread)) });
         let threads = Map::from_iter([(RW, 3)]);
         assert_eq!(certain(joins(&joined, &threads)), [(0, true), (0, false)]);
+    }
+
+    /// Thread 0 holds the mutex at `RW` and waits for the one of thread 1, which waits for the first mutex and for an event, or for one of them.
+    fn handles(any: bool, evidence: WaitEvidence) -> Vec<Edge> {
+        let (a, b, event) = (RW, MONITOR, Addr(0x3000));
+        let of = |thread| HeldLock { owner: Some(owner(thread)), ..HeldLock::default() };
+        let locks = Locks::from([((a, LockKind::WaitHandle), of(0)), ((b, LockKind::WaitHandle), of(1))]);
+        let one = Wait { evidence: WaitEvidence::Exact, ..wait(0, WaitKind::WaitHandle, (b, LockKind::WaitHandle)) };
+        let several = wait(1, WaitKind::WaitHandles, (event, LockKind::WaitHandle));
+        edges(&locks, &[one, Wait { others: vec![a], any, evidence, ..several }])
+    }
+
+    #[test]
+    fn a_wait_for_all_handles_is_a_wait_for_the_owner_of_each_mutex() {
+        assert_eq!(cycles(handles(false, WaitEvidence::Exact)), [[0, 1]]);
+        assert!(handles(false, WaitEvidence::Exact).iter().all(|e| e.certain));
+        // Any thread can signal the event.
+        assert!(cycles(handles(true, WaitEvidence::Exact)).is_empty());
+        assert!(cycles(handles(false, WaitEvidence::Stack)).is_empty());
+    }
+
+    #[test]
+    fn a_wait_for_one_of_several_mutexes_is_a_deadlock_if_no_owner_can_continue() {
+        let mutexes = [RW, MONITOR, Addr(0x3000)];
+        let held = |thread: usize, at: Addr| ((at, LockKind::WaitHandle), HeldLock { owner: Some(owner(thread)), ..HeldLock::default() });
+        let locks = Locks::from([held(0, mutexes[0]), held(1, mutexes[1]), held(2, mutexes[2])]);
+        let exact = |thread, kind, at| Wait { evidence: WaitEvidence::Exact, ..wait(thread, kind, (at, LockKind::WaitHandle)) };
+        let any = Wait { others: vec![mutexes[2]], any: true, ..exact(0, WaitKind::WaitHandles, mutexes[1]) };
+        let one = exact(1, WaitKind::WaitHandle, mutexes[0]);
+        assert!(cycles(edges(&locks, &[any.clone(), one.clone()])).is_empty(), "thread 2 can continue");
+        assert_eq!(cycles(edges(&locks, &[any, one, exact(2, WaitKind::WaitHandle, mutexes[0])])), [[0, 1, 2]]);
     }
 }

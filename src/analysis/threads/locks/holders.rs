@@ -13,16 +13,19 @@ use crate::base::{Addr, Collector, Missing, NoteKind, be, len64, plural};
 use crate::bcl::Library;
 use crate::clr::header::{Headers, MAX_RECURSION};
 use crate::clr::library::{Classifier, FieldAt};
+use crate::clr::statics::StaticPlace;
 use crate::clr::threads::Thread;
 use crate::model::SyncBlockModel;
 
 /// Maximum entries of a thread's list of reader-writer locks.
 const MAX_ENTERED: usize = 1 << 12;
 
-// `ReaderWriterLockSlim._owners`.
+// `ReaderWriterLockSlim._owners`. Each thread that reads counts once, however often it has entered; so does the upgradeable thread.
+const READERS: u32 = 0x0fff_ffff;
 const WAITING_TO_WRITE: u32 = 0x4000_0000;
 const WAITING_TO_UPGRADE: u32 = 0x2000_0000;
 // `ReaderWriterLock._state`.
+const OLD_READERS: u32 = 0x0000_03ff;
 const OLD_WAITING_READERS: u32 = 0x007f_e000;
 const OLD_WAITING_READERS_SHIFT: u32 = 13;
 const OLD_WAITING_WRITERS_SHIFT: u32 = 23;
@@ -60,7 +63,12 @@ pub(super) struct HeldLock {
     /// The writer, for a reader-writer lock.
     pub(super) owner: Option<Owner>,
     pub(super) recursion: Option<u32>,
+    /// The living threads that hold the lock for reading.
     pub(super) readers: Vec<Owner>,
+    /// Number of readers according to the lock, without the upgradeable thread.
+    pub(super) reader_count: Option<u64>,
+    /// Number of readers that have ended; `None` if that is unknown.
+    pub(super) ended_readers: Option<u64>,
     /// The thread that may upgrade from reading to writing.
     pub(super) upgrader: Option<Owner>,
     /// Whether `upgrader` waits for the readers to leave, which makes new readers wait as well.
@@ -80,7 +88,13 @@ impl HeldLock {
 
     /// Whether a thread holds the lock or waits for it.
     pub(super) fn in_use(&self) -> bool {
-        self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || self.waiting.is_some_and(|n| n > 0)
+        let some = |n: Option<u64>| n.is_some_and(|n| n > 0);
+        self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || some(self.reader_count) || some(self.waiting)
+    }
+
+    /// Whether threads hold the lock for reading, and it is unknown which.
+    fn has_lost_readers(&self) -> bool {
+        self.ended_readers.is_none() && self.reader_count.is_some_and(|n| n > len64(self.readers.len()))
     }
 }
 
@@ -101,6 +115,8 @@ pub(super) struct Holders<'h> {
     unknown: Option<String>,
     /// The highest managed id that the runtime gave to a thread.
     highest: Option<u32>,
+    /// Whether a thread is entering or leaving a reader-writer lock, so that the lock and the list of the thread may differ.
+    entering: bool,
 }
 
 impl<'h> Holders<'h> {
@@ -110,6 +126,7 @@ impl<'h> Holders<'h> {
         found: &'h LockObjects,
         primitives: &'h Primitives,
         (threads, are_all, highest): (&'h [Thread], bool, Option<u32>),
+        entering: bool,
         notes: &'h Collector,
     ) -> Holders<'h> {
         let alive = || threads.iter().enumerate().filter(|(_, t)| t.has_stack());
@@ -121,7 +138,7 @@ impl<'h> Holders<'h> {
             (true, 0) => None,
             (true, n) => Some(format!("the {} of {} unknown", if n == 1 { "id" } else { "ids" }, threads_are(n))),
         };
-        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown, highest }
+        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown, highest, entering }
     }
 
     fn owner(&self, id: u32) -> Owner {
@@ -166,7 +183,8 @@ impl<'h> Holders<'h> {
         self.mutexes(&mut out);
         self.note_unknown(blocks, &out);
         let owners = out.values().flat_map(|held| held.owner.iter().chain(&held.upgrader));
-        let lost = len64(owners.filter(|o| o.orphaned.is_none()).count());
+        let read = out.values().filter(|held| held.has_lost_readers()).count();
+        let lost = len64(owners.filter(|o| o.orphaned.is_none()).count()).saturating_add(len64(read));
         if let Some(why) = self.unknown.as_ref().filter(|_| lost > 0) {
             let what = format!("the threads that hold {} were not found: {why}", plural(lost, "lock"));
             self.notes.add(Missing::Locks, None, what);
@@ -190,10 +208,13 @@ impl<'h> Holders<'h> {
                 add(*object, format!("it has {n} waiters, and there are {} threads", self.threads.len()));
             }
         }
-        // When a thread ends, the runtime unlinks its `Thread` before freeing it, so a sync block may refer to an owner that is not in the list.
+        // When a thread ends, the runtime unlinks its `Thread` before freeing it, so the sync block of a monitor that it held refers to an owner that is
+        // not in the list. That is the whole answer if no living thread has the id in that `Thread`.
+        let has_ended = |object| locks.get(&(object, LockKind::Monitor)).and_then(|l| l.owner).is_some_and(|o| o.orphaned == Some(true));
         for block in blocks.iter().filter(|b| b.held == Some(true)) {
             if let (Some(object), Some(owner)) = (block.object, block.owner)
                 && !self.threads.iter().any(|t| t.address == owner)
+                && !has_ended(object)
             {
                 add(object, format!("its owner, at {owner}, is not in the thread list"));
             }
@@ -281,25 +302,26 @@ impl<'h> Holders<'h> {
         let (library, Some(f)) = (self.library, self.primitives.reader_writer) else { return };
         let readers = self.primitives.reader.map(|entry| {
             let entered = Entered { list: "t_rwc", lock: entry.lock, next: entry.next };
-            let reads = |at| library.i32(at, entry.readers).is_some_and(|n| n > 0);
+            let reads = |at| library.i32(at, entry.readers).map(|n| n > 0);
             self.readers(LockType::ReaderWriter, LockType::ReaderWriter, entered, reads)
         });
         let readers = readers.unwrap_or_default();
         for object in self.found.of(LockType::ReaderWriter) {
-            let owners = library.u32(object, f.owners).unwrap_or(0);
+            let state = library.u32(object, f.owners);
+            let owners = state.unwrap_or(0);
             // -1 means no thread.
             let thread = |field: FieldAt| library.i32(object, field).and_then(|id| u32::try_from(id).ok()).map(|id| self.owner(id));
             let waiters = [f.write_waiters, f.read_waiters, f.upgrade_waiters, f.write_upgrade_waiters];
             let waiting = waiters.into_iter().map(|field| library.u32(object, field).map(u64::from)).sum::<Option<u64>>();
-            let of_lock = self.readers_of(&readers, object, f.id);
+            let upgrader = thread(f.upgrader);
+            let counted = state.map(|owners| u64::from(owners & READERS).saturating_sub(upgrader.is_some().into()));
             let lock = HeldLock {
                 owner: thread(f.writer),
-                upgrader: thread(f.upgrader),
+                upgrader,
                 upgrading: owners & WAITING_TO_UPGRADE != 0,
                 writers_first: owners & (WAITING_TO_WRITE | WAITING_TO_UPGRADE) != 0,
-                readers: of_lock,
                 waiting,
-                ..HeldLock::default()
+                ..self.held_by(&readers, object, f.id, counted)
             };
             out.insert((object, LockKind::ReaderWriter), lock);
         }
@@ -310,7 +332,7 @@ impl<'h> Holders<'h> {
         let (library, Some(f)) = (self.library, self.primitives.old_reader_writer) else { return };
         let readers = self.primitives.old_reader.map(|entry| {
             let entered = Entered { list: "t_lockEntryHead", lock: entry.lock, next: entry.next };
-            let reads = |at| library.u16(at, entry.readers).is_some_and(|n| n > 0);
+            let reads = |at| library.u16(at, entry.readers).map(|n| n > 0);
             self.readers(LockType::OldReaderWriter, LockType::OldReaderCount, entered, reads)
         });
         let readers = readers.unwrap_or_default();
@@ -323,9 +345,8 @@ impl<'h> Holders<'h> {
                 owner: owner.map(|id| self.owner(id)),
                 recursion: library.u16(object, f.level).filter(|_| owner.is_some()).map(|n| u32::from(n).saturating_sub(1)),
                 writers_first: writers > 0,
-                readers: self.readers_of(&readers, object, f.id),
                 waiting,
-                ..HeldLock::default()
+                ..self.held_by(&readers, object, f.id, state.map(|s| u64::from(s & OLD_READERS)))
             };
             out.insert((object, LockKind::ReaderWriter), lock);
         }
@@ -354,47 +375,70 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// Returns the threads that hold the lock at `object` for reading.
-    fn readers_of(&self, readers: &Map<u64, Vec<Owner>>, object: Addr, id: FieldAt) -> Vec<Owner> {
-        let of_lock = self.library.u64(object, id).and_then(|id| readers.get(&id));
-        of_lock.filter(|list| self.library.afford(len64(list.len()))).cloned().unwrap_or_default()
+    /// Returns the readers of the lock at `object`, which has counted `counted` of them. A reader that is not a living thread has ended: the runtime
+    /// frees the thread statics of a thread, and the lock still counts it.
+    fn held_by(&self, readers: &Readers, object: Addr, id: FieldAt, counted: Option<u64>) -> HeldLock {
+        let of_lock = self.library.u64(object, id).map(|id| readers.by_lock.get(&id).map_or(&[][..], Vec::as_slice));
+        let of_lock = of_lock.filter(|list| self.library.afford(len64(list.len())));
+        let are_all = readers.are_all && self.unknown.is_none() && !self.entering;
+        let ended = counted.zip(of_lock).and_then(|(counted, living)| ended(counted, len64(living.len()), are_all));
+        HeldLock { readers: of_lock.unwrap_or_default().to_vec(), reader_count: counted, ended_readers: ended, ..HeldLock::default() }
     }
 
-    /// Returns the readers of locks of the type `lock`, by the id of the lock. A thread static of the type `keeper` has a list of the locks that the
-    /// thread has entered.
-    fn readers(&self, lock: LockType, keeper: LockType, f: Entered, reads: impl Fn(Addr) -> bool) -> Map<u64, Vec<Owner>> {
-        let mut out: Map<u64, Vec<Owner>> = Map::default();
+    /// Returns the readers of locks of the type `lock`. A thread static of the type `keeper` has a list of the locks that the thread has entered.
+    fn readers(&self, lock: LockType, keeper: LockType, f: Entered, reads: impl Fn(Addr) -> Option<bool>) -> Readers {
+        let mut out = Readers::default();
         let Some(table) = self.types.table(keeper) else { return out };
         if self.found.of(lock).next().is_none() {
             return out;
         }
+        let mut are_all = true;
         for (i, thread) in self.threads.iter().enumerate().filter(|(_, t)| t.has_stack()) {
-            let first = match self.library.thread_static_at(table, f.list, thread.address) {
-                Ok(first) => first,
+            let first = match self.library.thread_static(table, f.list, thread.address) {
+                Ok(StaticPlace::At(at)) => self.library.memory().ptr(at).ok(),
+                Ok(StaticPlace::NotInitialized) => continue,
+                Ok(StaticPlace::Unknown) => None,
                 Err(missing) => {
                     let reason = Missing::Locks.supplied_by(missing.remedy());
                     self.notes.add(reason, None, format!("readers of reader-writer locks cannot be shown: {missing}"));
                     return out;
                 }
             };
-            let mut entry = first.and_then(|at| self.library.reference_at(at));
+            let mut next = first;
             let mut seen = HashSet::new();
-            while let Some(at) = entry.filter(|_| self.library.afford(1)) {
+            while let Some(at) = next.filter(|at| !at.is_null() && self.library.afford(1)) {
                 if !seen.insert(at) || seen.len() > MAX_ENTERED {
                     let what = format!("the reader-writer locks of thread {} have a cycle or exceed the limit", thread.address);
                     self.notes.add(NoteKind::LimitHit, at, what);
                     break;
                 }
-                if reads(at)
-                    && let Some(lock) = self.library.u64(at, f.lock)
-                {
-                    out.entry(lock).or_default().push(self.owner_at(thread.id.unwrap_or(0), Some(i)));
+                let entered = reads(at).and_then(|reads| Some((reads, self.library.u64(at, f.lock)?)));
+                if let Some((true, lock)) = entered {
+                    out.by_lock.entry(lock).or_default().push(self.owner_at(thread.id.unwrap_or(0), Some(i)));
                 }
-                entry = self.library.reference(at, f.next);
+                are_all &= entered.is_some();
+                next = self.library.word(at, f.next).map(Addr);
             }
+            // The list was not read to its end.
+            are_all &= next == Some(Addr::NULL);
         }
-        out
+        Readers { are_all, ..out }
     }
+}
+
+/// Returns how many of the `counted` readers of a lock have ended, if `living` were found; `None` if `are_all` says that others may live.
+fn ended(counted: u64, living: u64, are_all: bool) -> Option<u64> {
+    let more = counted.saturating_sub(living);
+    (are_all || more == 0).then_some(more)
+}
+
+/// The living threads that hold reader-writer locks for reading.
+#[derive(Debug, Default)]
+struct Readers {
+    /// By the id of the lock.
+    by_lock: Map<u64, Vec<Owner>>,
+    /// Whether the list of every thread was read.
+    are_all: bool,
 }
 
 /// A list of the reader-writer locks that a thread has entered: the thread static with its first entry, and fields of entries.
@@ -403,4 +447,28 @@ struct Entered {
     list: &'static str,
     lock: FieldAt,
     next: FieldAt,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_that_no_living_thread_is_have_ended() {
+        assert_eq!(ended(1, 0, true), Some(1));
+        assert_eq!(ended(3, 1, true), Some(2));
+        assert_eq!(ended(1, 1, false), Some(0));
+        // Not all lists of threads could be read.
+        assert_eq!(ended(3, 1, false), None);
+        // A thread may have left the lock, and not its own list.
+        assert_eq!(ended(0, 1, true), Some(0));
+    }
+
+    #[test]
+    fn a_lock_with_readers_that_were_not_found_is_in_use() {
+        let held = HeldLock { reader_count: Some(1), ..HeldLock::default() };
+        assert!(held.in_use() && held.has_lost_readers());
+        let free = HeldLock { reader_count: Some(0), ended_readers: Some(0), ..HeldLock::default() };
+        assert!(!free.in_use() && !free.has_lost_readers());
+    }
 }

@@ -169,7 +169,9 @@ impl<'h> State<'h> {
         let continued = tasks::lift(heap, &library, &types, (&found, &primitives), &mut waits, notes);
         let reader = runtime.thread_reader()?;
         let (are_all, highest) = (reader.are_all(threads), reader.highest_id());
-        let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all, highest), notes);
+        let waits_at = |index: usize| waits.binary_search_by_key(&index, |wait| wait.thread).is_ok();
+        let entering = stacks.iter().any(|(index, stack)| !waits_at(*index) && stack.is_in_reader_writer());
+        let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all, highest), entering, notes);
         let mut locks = holders.read(headers.as_ref(), &blocks);
         holders.constructors(&waits, &constructors, &mut locks);
         library.note(notes);

@@ -103,7 +103,7 @@ pub struct LocksReport {
     pub waits: Vec<WaitModel>,
     /// Threads that wait for each other.
     pub deadlocks: Vec<DeadlockModel>,
-    /// Chains of waiting threads that end in an object without a known owner. Deadlocks are not included.
+    /// Chains of waiting threads that end in an object that no living thread is known to hold, or in one of several objects. Deadlocks are not included.
     pub chains: Vec<WaitChain>,
     /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
@@ -126,8 +126,15 @@ pub struct LockModel {
     /// Number of times the owner entered the lock again: 0 if it entered once. `null` if no thread holds the lock, or if its kind has no
     /// such count.
     pub recursion: Option<u32>,
-    /// The threads that hold the lock for reading.
+    /// The living threads that hold the lock for reading.
     pub readers: Vec<LockOwner>,
+    /// Number of threads that hold the lock for reading, according to the lock itself. Absent for locks of other kinds, and if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reader_count: Option<u64>,
+    /// Number of those threads that have ended, so that they will never release the lock. Absent as for `reader_count`, and if that is unknown: threads
+    /// may be missing from the dump, or a thread is just entering or leaving a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_readers: Option<u64>,
     /// The threads that wait for the lock.
     pub waiters: Vec<WaiterModel>,
     /// Number of waiters according to the lock itself.
@@ -273,7 +280,7 @@ pub struct BlockedStack {
     pub frames: Vec<String>,
 }
 
-/// A chain of threads. Each waits for the next, and the last one for an object without a known owner.
+/// A chain of threads. Each waits for the next, and the last one for an object that no living thread is known to hold, or for one of several objects.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitChain {
@@ -283,6 +290,13 @@ pub struct WaitChain {
     pub kind: WaitKind,
     /// The object that the last thread waits for.
     pub object: Option<Addr>,
+    /// Number of objects, if the last thread waits until one of several wait handles is signaled; `object` is the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_of: Option<u64>,
+    /// The thread that holds the object. It has ended, or the last thread does not need it, since it waits for one of several objects. Absent if
+    /// the owner is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<LockOwner>,
     /// Type name of that object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,

@@ -30,6 +30,7 @@ fields_of! {
         state: req "_waitSignalState",
         count: req "_waitedCount",
         objects: req "_waitedObjects",
+        all: opt "_isWaitForAll",
     }
 }
 
@@ -108,6 +109,14 @@ fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> 
     })
 }
 
+/// The objects that a thread waits for.
+#[derive(Debug)]
+pub(super) struct Waited {
+    pub(super) objects: Vec<WaitTarget>,
+    /// Whether it waits for all of them. Otherwise it waits for one, or that is unknown.
+    pub(super) all: bool,
+}
+
 /// Reads wait records.
 #[derive(Debug)]
 pub(super) struct WaitInfos {
@@ -144,13 +153,15 @@ impl WaitInfos {
     }
 
     /// Returns the objects that a thread waits for; `None` if it does not wait. `thread` is its `Thread` object.
-    pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<WaitTarget>> {
+    pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Waited> {
         let info = library.reference(thread, self.thread.info)?;
         (library.u8(info, self.info.state)? < NOT_WAITING).then_some(())?;
         let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
         let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());
         let plain = |object| WaitTarget { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
-        Some(objects.map(|object| self.by_waitable.get(&object).copied().unwrap_or_else(|| plain(object))).collect())
+        let objects = objects.map(|object| self.by_waitable.get(&object).copied().unwrap_or_else(|| plain(object))).collect();
+        let all = self.info.all.and_then(|field| library.u8(info, field)).is_some_and(|all| all != 0);
+        Some(Waited { objects, all })
     }
 }

@@ -39,6 +39,9 @@ const WAITING: [&str; 7] = [
     "System.Runtime.CompilerServices.AsyncHelpers.HandleAsyncEntryPoint",
 ];
 
+/// Prefix of the names of the methods of both reader-writer locks.
+const READER_WRITER: &str = "System.Threading.ReaderWriterLock";
+
 /// Prefix of the names of P/Invoke methods in assemblies of the library.
 const IMPORTS: &str = "Interop+";
 
@@ -57,7 +60,7 @@ pub(super) struct Wait {
     /// The lock and its kind.
     pub(super) object: Option<(Addr, LockKind)>,
     pub(super) others: Vec<Addr>,
-    /// Whether the thread waits until one of several tasks is complete: `Task.WaitAny`. Otherwise it waits for all.
+    /// Whether the thread waits for one of several tasks or handles: `Task.WaitAny`, `WaitHandle.WaitAny`. Otherwise it waits for all.
     pub(super) any: bool,
     pub(super) evidence: WaitEvidence,
     pub(super) timeout: Option<u32>,
@@ -142,6 +145,13 @@ impl Blocked<'_> {
     /// Whether a method whose name begins with `prefix` waits on behalf of its caller.
     fn is_in(&self, prefix: &str) -> bool {
         self.frames.is_empty() || self.frames.iter().take_while(|frame| frame.is_of_waits()).any(|frame| frame.name.starts_with(prefix))
+    }
+}
+
+impl Blocked<'_> {
+    /// Whether the thread is in a method of a reader-writer lock.
+    pub(super) fn is_in_reader_writer(&self) -> bool {
+        !self.frames.is_empty() && self.is_in(READER_WRITER)
     }
 }
 
@@ -346,12 +356,13 @@ impl Waits<'_> {
     fn subsystem(&self, index: usize, thread: Addr) -> Option<Wait> {
         let waited = self.primitives.wait_infos.as_ref()?.waited(self.library, thread)?;
         let object = |w: &WaitTarget| (w.object, w.kind);
-        let (kind, first, others) = match waited.as_slice() {
+        let (kind, first, others) = match waited.objects.as_slice() {
             [one] => (one.wait, Some(object(one)), Vec::new()),
             [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
             [] => return None,
         };
-        Some(Wait::new(index, kind, (first, others), WaitEvidence::Exact))
+        let wait = Wait::new(index, kind, (first, others), WaitEvidence::Exact);
+        Some(Wait { any: kind == WaitKind::WaitHandles && !waited.all, ..wait })
     }
 
     /// Creates a wait to enter the monitor of `object`. With `waits`, the thread is in `Monitor.Wait`, and the target is the lock that contains
@@ -388,7 +399,7 @@ impl Waits<'_> {
                 let plain = WaitTarget { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
                 let whole = self.primitives.by_handle.get(&word).copied().unwrap_or(plain);
                 // The methods of a reader-writer lock that wait are never inlined.
-                if whole.kind == LockKind::ReaderWriter && !thread.is_in("System.Threading.ReaderWriterLock") {
+                if whole.kind == LockKind::ReaderWriter && !thread.is_in(READER_WRITER) {
                     continue;
                 }
                 return wait(whole.wait, Some((whole.object, whole.kind)), Vec::new());
