@@ -89,6 +89,7 @@ impl NoSuchField {
     pub(crate) const fn remedy(&self) -> Option<Remedy> {
         match self {
             NoSuchField::Unplaced { .. } => Some(Remedy::Symbols),
+            NoSuchField::Unnamed { .. } => Some(Remedy::ModuleFile),
             NoSuchField::Absent { .. } | NoSuchField::Unread { .. } => None,
         }
     }
@@ -104,8 +105,7 @@ impl fmt::Display for NoSuchField {
                 let of = module.as_deref().map(|module| format!(" of {module}")).unwrap_or_default();
                 write!(
                     f,
-                    "{type_name} has a field without a name, which may be {}: a part of the metadata{of} is not in the dump; --modules PATH \
-                     with its file supplies it",
+                    "{type_name} has a field without a name, which may be {}: a part of the metadata{of} is not in the dump",
                     field.replace('|', " or ")
                 )
             }

@@ -77,7 +77,7 @@ impl Net8 {
                 let address = if gc { self.domain.link_or_null(&self.memory, domain, DomainLocalModule::GCStatics)? } else { domain };
                 if address.is_null() {
                     let at = self.domain.place(domain, DomainLocalModule::GCStatics).unwrap_or(domain);
-                    contradiction(self.statics.place(module), "the module of a type has no memory for static fields");
+                    contradiction(at, "the module of a type has no memory for static fields");
                     return None;
                 }
                 Some(Base { address, initialized: self.is_initialized(types, domain, info) })
