@@ -204,7 +204,8 @@ impl TypeNames {
         Label { name: self.name(mt).to_name(), is_lost: self.is_lost(mt) }
     }
 
-    /// Why no type has its method table at `mt`, with what is there; `None` if a type has it, or if the dump lacks the structures that would show it.
+    /// The reason why no type has its method table at `mt`, with what is there; `None` if a type has it, or if the structures that would show it are not
+    /// in the dump.
     pub(crate) fn no_type_at(&self, mt: Addr) -> Option<String> {
         let is_type = |mt| self.tables.is_valid(mt) == Ok(true);
         tried(|| {

@@ -177,7 +177,7 @@ impl Reading<'_> {
     }
 }
 
-/// What contradicts the runtime in fill pointers: the array is allocated with the queue, and every fill pointer leads into it.
+/// The contradiction in `fills`, if there is one: the array is allocated with the queue, and every fill pointer leads into it.
 pub(super) fn fault(fills: &[Addr]) -> Option<&'static str> {
     match fills {
         fills if fills.iter().any(|at| at.is_null()) => Some("null"),

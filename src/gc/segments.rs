@@ -219,7 +219,7 @@ impl Reading<'_> {
             if raw.mem < LOWEST {
                 let what = match raw.is_blank() {
                     true => format!("{name} ends at {address}, which holds zeros instead of a segment"),
-                    false => format!("{name}: segment {address} is left out, because the start of its objects, {}, is no address", raw.mem),
+                    false => format!("{name}: segment {address} is left out, because its objects cannot start at {}", raw.mem),
                 };
                 self.notes.add(NoteKind::Invalid, address, what);
             } else {

@@ -53,7 +53,7 @@ pub enum ImageIdentity {
     },
 }
 
-/// As symbol servers write it, in hexadecimal digits: `5f3a…` for a build ID, time stamp and size for a PE image.
+/// Writes the identity as symbol servers do, in hexadecimal digits: `5f3a…` for a build ID, time stamp and size for a PE image.
 impl fmt::Display for ImageIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -78,7 +78,7 @@ impl Segment {
     }
 
     /// Generation or segment kind. With segments instead of regions, generations 0 and 1 are in the
-    /// [ephemeral](Generation::Ephemeral) segment; [`Heap::generation_of`] tells them apart.
+    /// [ephemeral](Generation::Ephemeral) segment; [`Heap::generation_of`] distinguishes them.
     pub fn generation(&self) -> Generation {
         self.generation
     }

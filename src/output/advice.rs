@@ -1,4 +1,4 @@
-//! Options of the command line that supply what an answer lacks. The library does not name options, because programs without a command line show
+//! Options of the command line that supply what is missing from an answer. The library does not name options, because programs without a command line show
 //! its messages too.
 
 use crate::analysis::{AnswerModel, RuleNeed, StackGap};

@@ -15,7 +15,7 @@ pub(crate) trait KnownTypes {
     /// File names of the modules that define the types.
     fn modules(&self) -> Vec<String>;
 
-    /// Why the structure at `address` is no method table, with what is there; `None` if it is one, or if that is unknown.
+    /// The reason why the structure at `address` is not a method table, with what is there; `None` if it is one, or if that is unknown.
     fn no_type_at(&self, address: Addr) -> Option<String>;
 }
 

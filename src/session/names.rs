@@ -222,7 +222,8 @@ impl Namer {
         Label { name: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
-    /// Why no type has its method table at `address`, with what is there; `None` if a type has it, or if the dump lacks the structures that would show it.
+    /// The reason why no type has its method table at `address`, with what is there; `None` if a type has it, or if the structures that would show it are not
+    /// in the dump.
     pub(crate) fn no_type_at(&self, address: Addr) -> Option<String> {
         match &self.table {
             Some(table) => table.get(address).is_none().then(|| format!("no type of the file has the number {address}")),

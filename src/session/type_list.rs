@@ -1,4 +1,4 @@
-//! Lists of type patterns: `Lab.Dog,Lab.Node` is two patterns. A type name of reflection may be followed by its assembly, which is no pattern:
+//! Lists of type patterns: `Lab.Dog,Lab.Node` is two patterns. A type name of reflection may be followed by its assembly, which is not a pattern:
 //! `Lab.Dog, lab, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null`.
 //!
 //! Source: <https://learn.microsoft.com/dotnet/fundamentals/reflection/specifying-fully-qualified-type-names>.
@@ -54,8 +54,8 @@ fn end_of_name(text: &str) -> Option<usize> {
     (depth == 0).then_some(text.len())
 }
 
-/// Returns the patterns among the items of `text`: those that do not name an assembly. `is_assembly` tells for a name whether the process has such an
-/// assembly.
+/// Returns the patterns among the items of `text`: those that do not name an assembly. `is_assembly` returns whether the process has an assembly of
+/// this name.
 pub(super) fn patterns(text: &str, is_assembly: impl Fn(&str) -> bool) -> Vec<&str> {
     let all = items(text);
     let mut out = Vec::new();

@@ -96,8 +96,8 @@ pub enum ValueError {
 }
 
 impl ValueError {
-    /// Whether the dump shows that there is no such value: the name is unknown, the index is beyond the end, or the value on the way is null. Otherwise, the
-    /// dump lacks data.
+    /// Whether the value does not exist: its name is unknown, its index is beyond the end, or a value on the way to it is null. Otherwise, data is missing
+    /// from the dump.
     pub(crate) fn is_known(&self) -> bool {
         match self {
             ValueError::NoField { .. }

@@ -197,6 +197,13 @@ fn numbers_and_flags_of_segments_are_compared_with_their_lists() {
             let at = |name: &str| address + whole.offset("HeapSegment", name);
             let p = whole.p();
             let (start, committed, reserved) = (number(&s["start"]), number(&s["committed"]), number(&s["reserved"]));
+            let walked = ["segments", "heap", "verify", "stat"];
+            let zeros = ["Mem", "Allocated", "Committed", "Reserved", "Next"].map(|name| (at(name), 0, p));
+            campaign.check(&format!("{generation}: zeros"), &zeros, &walked, &["threads"]);
+            campaign.check(&format!("{generation}: no start"), &[(at("Mem"), 0, p)], &walked, &["threads"]);
+            if generation == "frozen" && number(&s["next"]) != 0 {
+                campaign.check("nothing after a frozen segment", &[(at("Next"), 0, p)], &walked, &["threads"]);
+            }
             let mut change = |what: &str, name: &str, value: u64, same: &[&str]| {
                 campaign.check(&format!("{generation}: {what}"), &[(at(name), value, p)], &partial, same);
             };
@@ -243,6 +250,35 @@ fn numbers_and_flags_of_segments_are_compared_with_their_lists() {
     }
     println!("{cases} cases");
     assert!(cases > 150, "{cases}");
+}
+
+/// The runtime allocates the array of a finalization queue with the queue, and `Thread.Start` creates the object of a thread.
+#[test]
+fn queues_and_handles_of_threads_are_never_null() {
+    let mut cases = 0;
+    for whole in dumps(OF_EACH, 3) {
+        let mut campaign = Campaign::of(&whole, &["finalizers", "heap --detail", "threads", "handles", "stat"]);
+        let p = whole.p();
+        for heap in heaps(&whole) {
+            let queue = whole.word(item(&whole, heap, "FinalizeQueue"));
+            let first = queue + whole.offset("CFinalize", "FillPointers");
+            let zeros: Vec<Write> = (0..7).map(|i| (first + i * p, 0, p)).collect();
+            campaign.check(
+                &format!("no fill pointers of the heap at {heap:#x}"),
+                &zeros,
+                &["finalizers", "heap --detail"],
+                &["threads", "stat"],
+            );
+        }
+        // Set up and neither in the background nor the main thread.
+        let started = |thread: &&Thread| thread.state.is_some_and(|s| s & 0x20e00 == 0x20000) && thread.id.is_some_and(|id| id > 1);
+        for thread in threads(&whole).iter().filter(started).take(3) {
+            let handle = thread.exposed_handle.unwrap().0;
+            campaign.check("no object of a thread", &[(handle, 0, p)], &["threads", "handles"], &["stat"]);
+        }
+        cases += campaign.cases;
+    }
+    assert!(cases > 5, "{cases}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn the_leak_comes_first_and_is_named_by_its_holder() {
     }
 }
 
-/// The same leak with snapshots, which have no slots: the new list is not confused with the one that lost elements.
+/// Snapshots have no slots: the new list is not confused with the one that lost elements.
 #[test]
 fn the_leak_is_the_new_list_if_a_dump_is_compared_with_a_snapshot() {
     let folder = tempfile::tempdir().unwrap();

@@ -276,7 +276,7 @@ fn a_column_that_a_list_does_not_have_is_refused_with_its_columns() {
     refused("handles --by generation --sort type", "can be sorted by count, bytes");
     refused("finalizers --sort object", "can be sorted by type, registered");
     refused("exceptions --sort thrown", "can be sorted by address");
-    refused("stat --sort adress", "cannot sort by adress: this can be sorted by method_table, count, bytes");
+    refused("stat --sort color", "cannot sort by color: this can be sorted by method_table, count, bytes");
     refused("objects --sort type", "cannot sort by type: this can be sorted by size, length, address");
     refused("stat --sort bytes:up", "bytes, count, name");
 }

@@ -1,4 +1,4 @@
-//! What the frames of walked stacks show, for one answer: methods, source lines, variables, and why frames are missing.
+//! Readers of the frames of walked stacks, for one answer: methods, source lines, variables, and reasons for missing frames.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Gaps {
 #[derive(Debug)]
 pub(crate) struct UnknownPart {
     pub(crate) reason: String,
-    /// What would supply the missing memory.
+    /// The source of the missing memory, if one is known.
     pub(crate) remedy: Option<Remedy>,
     /// The module whose file would help.
     pub(crate) module: Option<String>,

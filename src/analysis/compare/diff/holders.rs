@@ -401,7 +401,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         counterpart
     }
 
-    /// Returns the elements whose counterpart is known if a side is a snapshot: `None` stands for a new object. Objects at the same position of a list
+    /// Returns the elements whose counterpart is known if a side is a snapshot: `None` for a new object. Objects at the same position of a list
     /// that has not become shorter are the same, and so are objects at the same address. If the two rules contradict each other, or if several
     /// elements are left on a side, the elements that are left are not in the result.
     fn counterparts(&self, group: &Pair, slots: Option<&Slots>) -> FxHashMap<ObjectId, Option<ObjectId>> {
