@@ -35,8 +35,28 @@ pub(crate) struct Blocking {
     /// Whether its offset comes from the descriptor. Otherwise it is a guess.
     placed: bool,
     item: Option<Bound<Item>>,
-    /// The queue of a sync block, and the thread and the link of its items.
-    queue: Option<(Offset<SyncBlock, Addr>, Offset<WaitEventLink, Addr>, Offset<WaitEventLink, Addr>)>,
+    queue: Option<WaitQueue>,
+}
+
+/// The fields of wait queues.
+#[derive(Clone, Copy, Debug)]
+struct WaitQueue {
+    /// The first item of a sync block's queue.
+    first: Offset<SyncBlock, Addr>,
+    /// The thread of an item.
+    thread: Offset<WaitEventLink, Addr>,
+    /// The link of an item to the next item.
+    link: Offset<WaitEventLink, Addr>,
+}
+
+impl WaitQueue {
+    fn bind(d: &Descriptor) -> Option<WaitQueue> {
+        Some(WaitQueue {
+            first: SyncBlock::WaitQueue.bind(d).ok()?,
+            thread: WaitEventLink::Thread.bind(d).ok()?,
+            link: WaitEventLink::Link.bind(d).ok()?,
+        })
+    }
 }
 
 /// Value of an infinite timeout.
@@ -51,15 +71,12 @@ impl Blocking {
     /// Binds to a runtime. Structures that the descriptor does not have are not read.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
         let slot = Thread::DebugBlockingItem.bind(d).ok();
-        let queue = SyncBlock::WaitQueue.bind(d).ok();
-        let item = || Some((WaitEventLink::Thread.bind(d).ok()?, WaitEventLink::Link.bind(d).ok()?));
-        let queue = item().and_then(|(thread, link)| Some((queue?, thread, link)));
         Blocking {
             memory: Arc::clone(memory),
             slot,
             placed: slot.is_some(),
             item: bind!(d, Item { Lock, AppDomain, Kind, Timeout }).ok(),
-            queue,
+            queue: WaitQueue::bind(d),
         }
     }
 
@@ -121,14 +138,14 @@ impl Blocking {
     /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is corrupt, not
     /// described, or longer than `afford` allows. `afford` limits the total length, because the sync blocks of a forged dump may share a list.
     pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
-        let (block_queue, thread, next) = self.queue?;
-        let mut link = block_queue.get(&self.memory, block)?;
+        let queue = self.queue?;
+        let mut link = queue.first.get(&self.memory, block)?;
         let (mut out, mut seen) = (Vec::new(), HashSet::new());
         while !link.is_null() {
             if !afford(1) || !seen.insert(link) || out.len() >= MAX_QUEUED {
                 return None;
             }
-            out.push(thread.get(&self.memory, next.owner(link)?)?);
+            out.push(queue.thread.get(&self.memory, queue.link.owner(link)?)?);
             link = self.memory.ptr(link).ok()?;
         }
         Some(out)

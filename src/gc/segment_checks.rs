@@ -51,7 +51,7 @@ impl Reading<'_> {
     /// Adds a note if the list of the oldest generation has frozen segments only: every generation has a region that the GC allocated. With segments,
     /// that list holds the ephemeral segment, for which [`Reading::note_unlisted`] adds a note. `own` are the segments of one heap.
     pub(super) fn note_only_frozen(&self, heap: HeapId, own: &[SegmentModel]) {
-        let frozen = own.iter().filter(|s| s.generation == Generation::Frozen).last();
+        let frozen = own.iter().rfind(|s| s.generation == Generation::Frozen);
         let Some(last) = frozen.filter(|_| self.facts.regions && !self.facts.moves_objects()) else { return };
         if !own.iter().any(|s| s.generation == Generation::Gen2) && self.notes.notes().complete() {
             let what =

@@ -204,7 +204,7 @@ fn is_storage(name: &str) -> bool {
     // What is nested in a generic collection has a name that goes on after the arguments: `ConcurrentStack<T>+Node`.
     let is_node =
         |prefix: &&str| name.starts_with(*prefix) && (name.contains(">+") || prefix.contains("Segment<") || prefix.contains("ListNode<"));
-    NODES.iter().any(|prefix| is_node(&prefix))
+    NODES.iter().any(is_node)
 }
 
 /// Retained sizes by name and module.

@@ -133,7 +133,7 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
 
 /// Returns the stacks of a merged tree for flame graphs, like [`folded`]: the path to each frame at which threads end, with the number of these threads.
 pub(crate) fn folded_tree(tree: &[MergedFrame]) -> Vec<(Vec<String>, u64)> {
-    let mut methods: Map<&Name, BTreeSet<(&Option<Name>, Option<Addr>)>> = Map::default();
+    let mut methods: Map<&Name, BTreeSet<_>> = Map::default();
     for frame in tree {
         methods.entry(&frame.frame).or_default().insert((&frame.module, frame.method_desc));
     }
@@ -142,18 +142,26 @@ pub(crate) fn folded_tree(tree: &[MergedFrame]) -> Vec<(Vec<String>, u64)> {
         (None, Some(method)) if methods.get(&frame.frame).is_some_and(|of| of.len() > 1) => format!("{} {method}", frame.frame),
         (None, _) => frame.frame.to_string(),
     };
+    // The threads of a frame end at it or at the frames below.
+    let mut ends: Vec<u64> = tree.iter().map(|frame| frame.threads).collect();
+    let mut above: Vec<usize> = Vec::new();
+    for (i, frame) in tree.iter().enumerate() {
+        above.truncate(frame.depth as usize);
+        if let Some(threads) = above.last().and_then(|i| ends.get_mut(*i)) {
+            *threads = threads.saturating_sub(frame.threads);
+        }
+        above.push(i);
+    }
     let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     let mut path: Vec<String> = Vec::new();
-    for frame in tree {
+    for (frame, threads) in tree.iter().zip(ends) {
         path.truncate(frame.depth as usize);
-        // The threads of a frame end at it or at the frames below.
-        if let Some(above) = counts.get_mut(&path) {
-            *above = above.saturating_sub(frame.threads);
-        }
         path.push(text(frame));
-        counts.entry(path.clone()).or_default().grow(frame.threads);
+        if threads > 0 {
+            counts.entry(path.clone()).or_default().grow(threads);
+        }
     }
-    counts.into_iter().filter(|(_, threads)| *threads > 0).collect()
+    counts.into_iter().collect()
 }
 
 /// Formats a cycle with its number of repetitions: `Lab.Recurse → Lab.Other, 12,400 times`.
