@@ -342,7 +342,7 @@ fn code_without_a_header_is_reported() {
         let frames = threads
             .flat_map(|t| t["frames"].as_array().unwrap())
             .filter(|f| f["kind"] == "managed" && !f["tier"].is_null() && !f["offset"].is_null());
-        let mut starts: Vec<u64> = frames.map(|f| common::number(&f["ip"]) - common::number(&f["offset"])).collect();
+        let mut starts: Vec<u64> = frames.map(|f| common::number(&f["ip"]) - f["offset"].as_u64().unwrap()).collect();
         starts.sort_unstable();
         starts.dedup();
         assert!(!starts.is_empty(), "{name}");

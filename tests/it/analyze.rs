@@ -152,7 +152,7 @@ fn growth_since_an_earlier_dump_is_a_finding() {
     // In the wrong order, nothing could be found.
     let ran = run(&["analyze", "--json", "--fail-on", "growth", "--since", after, before]);
     let swapped = ran.json();
-    assert_eq!((ran.exit, ids(&swapped), &swapped["complete"]), (Exit::Partial, vec![], &json!(false)));
+    assert_eq!((ran.exit, ids(&swapped), &swapped["data"]["complete"]), (Exit::Partial, vec![], &json!(false)));
     let skipped = &swapped["data"]["skipped"][0];
     assert!(skipped["id"] == "growth" && text(skipped, "reason").contains("taken last"), "{skipped}");
     let shown = run(&["analyze", "--since", after, before]).out;
@@ -283,7 +283,7 @@ fn a_certain_finding_of_a_partial_answer_fails_the_build() {
     let ask = |on: &str| run(&["analyze", "--json", "--no-local-files", "--fail-on", on, &starved]);
     for (on, exit) in [("critical", Exit::Negative), ("pool-starvation", Exit::Negative), ("deadlock", Exit::Partial)] {
         let ran = ask(on);
-        assert_eq!((ran.exit, &ran.json()["complete"]), (exit, &json!(false)), "{on}: {}", ran.err);
+        assert_eq!((ran.exit, &ran.json()["data"]["complete"]), (exit, &json!(false)), "{on}: {}", ran.err);
     }
     let diff = |rule: &str| run(&["diff", "--json", "--no-local-files", "--fail-on", rule, &starved, &pool]);
     for (rule, exit) in [("objects > 1", Exit::Negative), ("objects > 1M", Exit::Partial)] {

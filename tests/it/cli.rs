@@ -391,7 +391,7 @@ fn a_comparison_in_the_wrong_order_is_reported() {
     let wrong = run(&["diff", &after, &before]);
     assert!(wrong.err.contains("the first dump was taken last"), "{}", wrong.err);
     let wrong = run(&["analyze", "--since", &after, &before]);
-    assert!(wrong.err.contains("the first dump was taken last"), "{}", wrong.err);
+    assert!(wrong.err.contains("the earlier dump was taken last"), "{}", wrong.err);
     // Dumps of two processes have no order.
     let other = run(&["diff", &after, DUMP]);
     assert!(!other.err.contains("taken last"), "{}", other.err);

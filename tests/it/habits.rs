@@ -16,6 +16,7 @@ fn words(line: &str) -> Vec<String> {
     let word = |w: &str| match w {
         "D" => DUMP.to_string(),
         "E" => LATER.to_string(),
+        w if w.starts_with('~') => w.to_string(),
         w => w.replace('~', " "),
     };
     line.split(' ').map(word).collect()

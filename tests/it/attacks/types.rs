@@ -116,6 +116,12 @@ impl Real {
         self.word(self.global("ObjectMethodTable") + self.at("MethodTable", "Module"))
     }
 
+    /// Address of the image of System.Private.CoreLib.
+    fn core_image(&self) -> u64 {
+        let is_core = |m: &&gcdump::internals::dump::Module| m.path.ends_with("/System.Private.CoreLib.dll");
+        self.runtime.file().modules.iter().find(is_core).unwrap().base.0
+    }
+
     /// Fills the segment of large objects with these words.
     pub(super) fn objects(&mut self, words: u64, word: impl Fn(u64) -> u64) {
         let memory = self.words(words, word);
@@ -284,7 +290,7 @@ pub fn paths(_: &Path, part: u64) -> Vec<u8> {
     let paths = real.words(count, |i| text + 2 * i);
     real.modules(count, |i| paths + 8 * i - of_path);
     // Types without names: each module is asked whether it has names.
-    let image = real.word(real.core() + real.at("Module", "Base"));
+    let image = real.core_image();
     real.poke(image, &[0; 8]);
     real.finish()
 }

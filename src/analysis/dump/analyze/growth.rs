@@ -46,7 +46,7 @@ fn in_order(answers: &Answers<'_>) -> Result<(), Skip> {
     let Some(before) = answers.before.first().and_then(|before| before.heap()) else { return Ok(()) };
     let after = answers.heap()?;
     let Some(what) = tried(|| in_wrong_order(before, after)) else { return Ok(()) };
-    let why = format!("{what}: the dump of --since was taken last; swap the dumps");
+    let why = format!("{what}: the earlier dump was taken last; swap the dumps");
     answers.notes.add(Missing::Answer, None, format!("growth is not inspected: {why}"));
     Err(Skip::because(why))
 }
