@@ -202,7 +202,7 @@ impl Paging {
     /// A message about a column that no list has.
     pub fn done(self) -> Result<Vec<PageModel>, String> {
         if let Some(condition) = self.filter.as_ref().filter(|_| self.met_hidden) {
-            return Err(format!("texts are hidden here: --where cannot compare {}", condition.columns().join(", ")));
+            return Err(format!("texts are hidden here: a condition cannot compare {}", condition.columns().join(", ")));
         }
         let has = self.columns.join(", ");
         if let Some(order) = self.sort.filter(|_| !self.sorted) {

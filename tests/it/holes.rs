@@ -253,8 +253,8 @@ fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
     match exit {
         Exit::Partial if ran.out.is_empty() && !ran.err.is_empty() => return None,
         Exit::Partial if says_partial(&ran.out) => return None,
-        // Errors found by `verify` remain errors with memory missing, so their exit code comes first by design.
-        Exit::Negative if asked.line.starts_with("verify") && says_partial(&ran.out) => return None,
+        // What is found for certain, by `verify` or a rule, remains so with memory missing, so its exit code comes first by design.
+        Exit::Negative if (asked.line.starts_with("verify") || asked.line.contains("--fail-on")) && says_partial(&ran.out) => return None,
         _ => {}
     }
     if exit == asked.ran.exit && behind_the_file(&ran.out).is_some_and(|out| Some(out) == behind_the_file(&asked.ran.out)) {

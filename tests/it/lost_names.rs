@@ -92,13 +92,13 @@ fn with_names_the_answer_is_complete() {
     }
 }
 
-/// A page of names with only zeros, as dump writers leave it for memory that they could not read.
+/// Names with only zeros, as dump writers leave it for memory that they could not read.
 #[test]
 fn names_of_zeroed_metadata_are_lost() {
     let name = "net10-wks-basics-heap";
     let mut bytes = common::bytes_of(name).unwrap();
-    let page = memchr::memmem::find(&bytes, b"\0Lab\0").unwrap() & !0xfff;
-    bytes[page..page + 0x1000].fill(0);
+    let names = memchr::memmem::find(&bytes, b"\0Lab\0").unwrap();
+    bytes[names..names + 0x400].fill(0);
     let zeroed = Whole::of(name, bytes);
     for command in ["stat -n 0", "objects -n 0", "type *", "statics", "retained"] {
         let (exit, answer, warnings) = changed::ask(&zeroed.dump, command);

@@ -166,7 +166,7 @@ fn closed_streams_change_no_exit_code() {
     let (folder, program) = open_folder();
     for close in ["exec <&-", "exec >&-", "exec 2>&-", "exec <&- >&- 2>&-"] {
         for (line, code) in
-            [("stat DUMP", 0), ("--help", 0), ("stat nothing", 3), ("stat --no-such", 2), ("shell -c stat DUMP", 0), ("mcp DUMP", 0)]
+            [("stat DUMP", 0), ("--help", 0), ("stat nothing.dmp", 3), ("stat --no-such", 2), ("shell -c stat DUMP", 0), ("mcp DUMP", 0)]
         {
             let ran = limited(None, close, (folder.path(), &program), line);
             assert_eq!(ran.status.code(), Some(code), "{close}: {line}: {}", String::from_utf8_lossy(&ran.stderr));

@@ -307,7 +307,7 @@ fn rows_of_different_names_are_different_on_every_terminal() {
     let method = |row: &Value| text(row, "display").to_string();
     let cases: [Case; 5] = [
         (&["stat", "--top", "0"], "types", exact, "TYPE"),
-        (&["locks"], "waits", method, "METHOD"),
+        (&["locks", "--top", "0"], "waits", method, "METHOD"),
         (&["pool"], "workers", |row| format!("{} {}", text(row, "object"), text(row, "type")), "BLOCKED BY"),
         (&["pool"], "groups", method, "DESCRIPTION"),
         (&["async", "--tasks", "--top", "0"], "tasks", exact, "TYPE"),

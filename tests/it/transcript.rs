@@ -57,7 +57,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("PrintException -nested", Exit::Ok, "0x7f316dc00088 System.OutOfMemoryException 0x8007000e 0 - preallocated - -"),
     ("eeheap -gc", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
     ("!eeheap -gc", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
-    ("eeheap -loader", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 634,504 - 4,116,480"),
+    ("eeheap -loader", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 640,088 - 4,116,480"),
     ("gcheapstat", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
     ("heapstat -inclUnrooted", Exit::Usage, "gcdump: heapstat -inclUnrooted: gcdump unreachable counts what no root holds"),
     ("analyzeoom", Exit::Ok, "Heap 0: no failed allocation recorded"),
@@ -142,7 +142,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     ),
     ("eeversion", Exit::Ok, "program lab, process 3005, linux x64"),
     ("runtimes", Exit::Ok, "program lab, process 3005, linux x64"),
-    ("maddress -summary", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 634,504 - 4,116,480"),
+    ("maddress -summary", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 640,088 - 4,116,480"),
     (
         "maddress -orderBySize",
         Exit::Usage,

@@ -63,7 +63,8 @@ fn asked(dump: &Path, command: &[&str]) -> (Exit, Value) {
     if ran.out.is_empty() {
         return (ran.exit, ran.err.replace(dump.to_str().unwrap(), "DUMP").into());
     }
-    let mut answer = ran.json();
+    // Suggested commands end with the path.
+    let mut answer: Value = serde_json::from_str(&ran.out.replace(dump.to_str().unwrap(), "DUMP")).unwrap();
     for part in ["dump", "data"] {
         if part == "dump" || command[0] == "info" {
             let part = answer[part].as_object_mut().unwrap();
