@@ -90,17 +90,17 @@ const LINES: &[(&str, Exit, &str)] = &[
     (
         "clrmodules",
         Exit::Partial,
-        "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
+        "lab.dll assembly 1.0.0.0 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae 0x56412eee1a50 no 0x7f3d47151a30 0 /app/net10/lab.dll -",
     ),
     (
         "lm -name lab.dll",
         Exit::Ok,
-        "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
+        "lab.dll assembly 1.0.0.0 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae 0x56412eee1a50 no 0x7f3d47151a30 0 /app/net10/lab.dll -",
     ),
     (
         "dumpdomain",
         Exit::Partial,
-        "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
+        "lab.dll assembly 1.0.0.0 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae 0x56412eee1a50 no 0x7f3d47151a30 0 /app/net10/lab.dll -",
     ),
     (
         "ip2md 0x7f3d479d9789",

@@ -95,9 +95,12 @@ impl Real {
         let more = self.add(&block);
         // The count is as large as possible.
         self.poke(list + self.at("ArrayListBase", "Count"), &u32::MAX.to_le_bytes());
+        // The link of the last block is not needed and may not be in the dump; then the new block replaces it.
         let mut last = first;
-        while self.word(last + next) != 0 {
-            last = self.word(last + next);
+        while let block @ 1.. = self.word(last + next)
+            && self.runtime.memory().has(Addr(block + next))
+        {
+            last = block;
         }
         self.poke(last + next, &more.to_le_bytes());
     }
