@@ -107,7 +107,9 @@ fn without_placeholder(
 ) -> Result<Vec<OsString>, UsageError> {
     let is_placeholder = |i: &usize| args.get(*i).is_some_and(|word| PLACEHOLDERS.iter().any(|p| word == p) && !Path::new(word).exists());
     let last = arguments(&args, root, Some(sub)).pop().filter(is_placeholder);
-    if let Some(at) = last.filter(|_| place_of_dump(sub).is_some()) {
+    // `path` and `refs` have one argument for an object and the dump.
+    let takes_dump = place_of_dump(sub).is_some() || sub.get_positionals().any(|p| p.get_id() == "what");
+    if let Some(at) = last.filter(|_| takes_dump) {
         if !leads && default_dump().is_none() && !asks_help(&args) {
             return Err(UsageError(format!("{}: DUMP means the path of your dump: write it instead", sub.get_name())));
         }
