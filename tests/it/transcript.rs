@@ -116,11 +116,7 @@ const LINES: &[(&str, Exit, &str)] = &[
         Exit::Ok,
         "0x7ffc9d799f90 0x7f3dc52b839b - [PrestubMethodFrame] System.IO.Pipes.PipeStream.ReadCore(System.Span<Byte>)",
     ),
-    (
-        "clrstack -a",
-        Exit::Partial,
-        "0x7ffc9d799f90 0x7f3dc52b839b [PrestubMethodFrame] System.IO.Pipes.PipeStream.ReadCore(System.Span<Byte>)",
-    ),
+    ("clrstack -a", Exit::Ok, "0x7ffc9d799f90 0x7f3dc52b839b [PrestubMethodFrame] System.IO.Pipes.PipeStream.ReadCore(System.Span<Byte>)"),
     ("eestack", Exit::Ok, "0x7ffc9d799f90 0x7f3dc52b839b - [PrestubMethodFrame] System.IO.Pipes.PipeStream.ReadCore(System.Span<Byte>)"),
     ("dso", Exit::Ok, "0x7ffc9d799f90 0x7f3dc52b839b [PrestubMethodFrame] System.IO.Pipes.PipeStream.ReadCore(System.Span<Byte>)"),
     ("parallelstacks", Exit::Ok, "2 [DebuggerU2MCatchHandlerFrame] ← 2, 3 -"),

@@ -112,7 +112,7 @@ pub const ALL: &[Attack] = &[
     attack("21-arrays", OF_HEAP, End::Damaged, series::of_arrays),
     attack("21-long-array", OF_HEAP, End::Damaged, series::of_a_long_array),
     attack("21-no-objects", STAT, End::Damaged, series::of_no_objects),
-    attack("21-index", &["stat", "DUMP", "--json"], End::Whole, series::of_index),
+    attack("21-index", &["stat", "DUMP", "--json"], End::Damaged, series::of_index),
     attack("21-names-of-another", OBJECT, End::Whole, programs::names_of_another),
     attack("21-names-of-sections", OBJECT, End::Whole, programs::names_of_sections),
     attack("21-packed", OBJECT, End::Bounded, programs::packed),
