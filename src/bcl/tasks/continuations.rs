@@ -147,9 +147,10 @@ impl Tasks {
             let stack = stacks.iter().find(|s| s.thread.address == dispatcher.thread);
             let found = stack.map(|s| resumed(&s.walk, dispatcher.at, &methods, namer));
             if let (Some(Err(gap)), Some(stack)) = (&found, stack) {
-                let reason = gap.lack.reason(runtime.module_of_gap(gap, namer).as_deref());
-                let what = format!("the thread at {}: the method that it runs for a task is unknown: {reason}", stack.thread.address);
-                notes.add(Missing::Stacks, gap.from, what);
+                let part = runtime.unknown_part(gap, namer);
+                let what =
+                    format!("the thread at {}: the method that it runs for a task is unknown: {}", stack.thread.address, part.reason);
+                notes.add(Missing::Stacks.supplied_by(part.remedy), gap.from, what);
             }
             let method = found.and_then(Result::ok).flatten();
             let thread = threads.iter().find(|t| t.address == dispatcher.thread).and_then(|t| t.id);

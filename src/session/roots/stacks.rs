@@ -20,7 +20,7 @@ use crate::dump::ThreadStacks;
 use crate::gc::ObjectStarts;
 use crate::heapgraph::{FrameIndex, Origin, RawRoot, RootFlags, RootFrame, Roots, StackRoots, ThreadIndex};
 use crate::model::{CoverageKind, RootCoverageModel, RootKind};
-use crate::session::{Heap, Namer, ThreadStack};
+use crate::session::{Heap, Namer, ThreadStack, UnknownPart};
 use crate::stack::StackError;
 use crate::stack::frames::ProtectedFrame;
 use crate::stack::gc_info::{FrameSlot, Location};
@@ -296,7 +296,6 @@ impl Reader<'_> {
 
     fn scan_gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         let runtime = self.heap.runtime();
-        let module = runtime.module_of_gap(gap, self.namer);
         if matches!(gap.lack, GapReason::Claimed(_)) {
             // The references there are roots of the other thread.
             self.scans.lacks.claimed.bump();
@@ -306,11 +305,11 @@ impl Reader<'_> {
             self.scans.lacks.no_registers.bump();
             return;
         };
-        let reason = gap.lack.reason(module.as_deref());
+        let UnknownPart { reason, remedy, .. } = runtime.unknown_part(gap, self.namer);
         if gap.lack.error().and_then(StackError::contradiction).is_some() {
             self.broken.insert(reason.clone());
         }
-        let entry = self.reasons.entry(reason).or_insert((0, gap.from, gap.lack.remedy(module.as_deref())));
+        let entry = self.reasons.entry(reason).or_insert((0, gap.from, remedy));
         entry.0 = entry.0.saturating_add(1);
         let whole = gap.from.is_none();
         if self.wants(RootKind::Register) {

@@ -132,7 +132,7 @@ impl Runtime {
     }
 
     /// The module whose file contains the data that a stack walk missed at `gap`.
-    pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
+    fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
         let managed = || {
             let (_, module) = self.stack_walker().ok()?.code().image(gap.ip?).ok()??;
             namer.names()?.module(module).name.clone()
