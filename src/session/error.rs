@@ -83,11 +83,14 @@ impl Error {
         }
     }
 }
+
 /// Returns a remark if `address` is outside of the address space of any process, and its digits are those of a decimal address within it.
 fn in_decimal(address: Addr) -> String {
-    /// End of the address space of processes on x64; that of arm64 is the same or smaller.
-    const END: u64 = 1 << 47;
-    let decimal = format!("{:x}", address.0).parse::<u64>().ok().filter(|decimal| address.0 >= END && (END >> 15..END).contains(decimal));
+    /// End of the address space of processes, which has 48 bits on arm64 and 47 on x64.
+    const END: u64 = 1 << 48;
+    /// No heap is below 4 GiB.
+    const LOWEST: u64 = 1 << 32;
+    let decimal = format!("{:x}", address.0).parse::<u64>().ok().filter(|decimal| address.0 >= END && (LOWEST..END).contains(decimal));
     decimal
         .map(|decimal| format!("; as a decimal number it is {}, which is written 0n{decimal} or in hexadecimal", Addr(decimal)))
         .unwrap_or_default()
