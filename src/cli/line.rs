@@ -96,6 +96,11 @@ pub(super) fn place_of_dump(sub: &Clap) -> Option<(usize, bool)> {
     Some((place, place.saturating_add(1) < sub.get_positionals().count()))
 }
 
+/// Whether the command `sub` has an argument for the dump. `path` and `refs` have one argument for an object and the dump.
+pub(super) fn takes_dump(sub: &Clap) -> bool {
+    place_of_dump(sub).is_some() || sub.get_positionals().any(|p| p.get_id() == "what")
+}
+
 /// Whether an argument of the command `sub` is probably a dump: a path and, if `sub` takes addresses, not an address.
 pub(super) fn is_dump_for(sub: &Clap, word: &OsStr) -> bool {
     let takes_address = sub.get_positionals().next().is_some_and(|p| p.get_id() == "address");

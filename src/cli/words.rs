@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Command as Clap;
 
 use super::exit::UsageError;
-use super::line::{DefaultDump, OPEN, STANDARD_INPUT, arguments, is_dump_for, is_path, place_of_dump, takes_value};
+use super::line::{DefaultDump, OPEN, STANDARD_INPUT, arguments, is_dump_for, is_path, place_of_dump, takes_dump, takes_value};
 use super::meant::{meant, spelled};
 use super::object_name::one_argument;
 use super::sos;
@@ -107,9 +107,7 @@ fn without_placeholder(
 ) -> Result<Vec<OsString>, UsageError> {
     let is_placeholder = |i: &usize| args.get(*i).is_some_and(|word| PLACEHOLDERS.iter().any(|p| word == p) && !Path::new(word).exists());
     let last = arguments(&args, root, Some(sub)).pop().filter(is_placeholder);
-    // `path` and `refs` have one argument for an object and the dump.
-    let takes_dump = place_of_dump(sub).is_some() || sub.get_positionals().any(|p| p.get_id() == "what");
-    if let Some(at) = last.filter(|_| takes_dump) {
+    if let Some(at) = last.filter(|_| takes_dump(sub)) {
         if !leads && default_dump().is_none() && !asks_help(&args) {
             return Err(UsageError(format!("{}: DUMP means the path of your dump: write it instead", sub.get_name())));
         }

@@ -259,7 +259,7 @@ impl Module {
 
     /// Address range of the image; `None` for a module without an image, and if the size is unknown.
     pub fn range(&self) -> Option<AddrRange> {
-        let listed = || self.listed().map(|image| AddrRange::new(image.base, image.base.plus(image.size)));
+        let listed = || self.listed().map(|image| image.range());
         match self.loaded() {
             Some((modules, address)) => modules.extent(address).or_else(listed),
             None => self.headers().0.map(|image| image.range).or_else(listed),

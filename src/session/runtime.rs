@@ -155,8 +155,13 @@ impl Runtime {
 
     /// The reader of object headers and sync blocks; `None` if the descriptor does not have the layouts.
     pub(crate) fn headers(&self, notes: &Collector) -> Option<Headers> {
-        let moving = self.gc().is_ok_and(|gc| gc.facts().moves_objects());
+        let moving = self.moves_objects();
         self.scoped(notes, |d| Headers::bind(self.memory(), d, self.limits()).ok()).map(|h| h.while_moving(moving))
+    }
+
+    /// Whether a collection was moving objects when the dump was taken.
+    pub(super) fn moves_objects(&self) -> bool {
+        self.gc().is_ok_and(|gc| gc.facts().moves_objects())
     }
 
     /// The GC's structures.

@@ -93,9 +93,8 @@ impl Runtime {
 
     /// Adds notes on handles of managed threads that hold null although the threads run, for answers about handles and about what they hold.
     pub(crate) fn note_null_objects(&self, notes: &Collector) {
-        let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
-        if !moving() {
+        if !self.moves_objects() {
             reader.note_null_objects(threads, notes);
         }
     }
@@ -103,8 +102,7 @@ impl Runtime {
     /// The managed objects of `threads` that are in the dump. Empty if a collection was moving objects. Also empty for NativeAOT, because there the
     /// checked fields are the only link between a thread and its object.
     fn thread_objects<'t>(&self, threads: &'t [Thread]) -> Vec<(&'t Thread, ThreadObject)> {
-        let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
-        if self.descriptor().is_native_aot() || moving() {
+        if self.descriptor().is_native_aot() || self.moves_objects() {
             return Vec::new();
         }
         tried(|| {

@@ -246,22 +246,22 @@ fn floors_are_listed_in_one_order() {
     assert_eq!(rows(&module_head(&text("src/lib.rs")), "| floor |"), floors);
 }
 
+/// Returns the names in the first column of the table of docs/json.md with this heading.
+fn named_rows(heading: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("docs/json.md")).unwrap();
+    let table = text.split(heading).nth(1).unwrap();
+    let rows = table.lines().skip(2).map_while(|row| row.strip_prefix("| `")?.split_once('`'));
+    rows.map(|(name, _)| name.to_string()).collect()
+}
+
 /// docs/json.md lists what can be missing from an answer, in the order of the source.
 #[test]
 fn codes_of_missing_data_are_documented() {
-    let text = std::fs::read_to_string(root().join("docs/json.md")).unwrap();
-    let table = text.split("| code | what is missing |").nth(1).unwrap();
-    let rows = table.lines().skip(2).map_while(|row| row.strip_prefix("| `")?.split_once('`'));
-    let listed: Vec<&str> = rows.map(|(code, _)| code).collect();
-    assert_eq!(listed, gcdump::Missing::NAMES);
+    assert_eq!(named_rows("| code | what is missing |"), gcdump::Missing::NAMES);
 }
 
 /// docs/json.md lists what would supply missing data, in the order of the source.
 #[test]
 fn remedies_are_documented() {
-    let text = std::fs::read_to_string(root().join("docs/json.md")).unwrap();
-    let table = text.split("| remedy | what would help |").nth(1).unwrap();
-    let rows = table.lines().skip(2).map_while(|row| row.strip_prefix("| `")?.split_once('`'));
-    let listed: Vec<&str> = rows.map(|(remedy, _)| remedy).collect();
-    assert_eq!(listed, gcdump::Remedy::NAMES);
+    assert_eq!(named_rows("| remedy | what would help |"), gcdump::Remedy::NAMES);
 }

@@ -190,21 +190,20 @@ fn is_framework(module: &str) -> bool {
 
 /// Whether objects of a type of the framework store the elements of a collection, so that their number says nothing about the number of elements.
 fn is_storage(name: &str) -> bool {
-    const NODES: [&str; 9] = [
-        "System.Collections.Concurrent.ConcurrentQueueSegment<",
+    const WITH_ELEMENTS: [&str; 2] =
+        ["System.Collections.Concurrent.ConcurrentQueueSegment<", "System.Collections.Generic.LinkedListNode<"];
+    /// Collections whose nested types store the elements. The name of a nested type goes on after the arguments: `ConcurrentStack<T>+Node`.
+    const WITH_NODES: [&str; 7] = [
         "System.Collections.Concurrent.ConcurrentDictionary<",
         "System.Collections.Concurrent.ConcurrentStack<",
         "System.Collections.Concurrent.ConcurrentBag<",
-        "System.Collections.Generic.LinkedListNode<",
         "System.Collections.Generic.SortedSet<",
         "System.Collections.Generic.Dictionary<",
         "System.Collections.Generic.HashSet<",
         "System.Threading.Channels.SingleProducerSingleConsumerQueue<",
     ];
-    // What is nested in a generic collection has a name that goes on after the arguments: `ConcurrentStack<T>+Node`.
-    let is_node =
-        |prefix: &&str| name.starts_with(*prefix) && (name.contains(">+") || prefix.contains("Segment<") || prefix.contains("ListNode<"));
-    NODES.iter().any(is_node)
+    let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    is_of(&WITH_ELEMENTS) || name.contains(">+") && is_of(&WITH_NODES)
 }
 
 /// Retained sizes by name and module.

@@ -14,15 +14,11 @@ use crate::base::len64;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;
-    let orphaned = report.locks.iter().filter(|l| is_orphaned(l) || idle_holder(answers, report, l).is_some());
-    let found = orphaned.map(|lock| {
+    let orphaned = report.locks.iter().filter_map(|lock| Some((lock, holder(answers, report, lock)?)));
+    let found = orphaned.map(|(lock, by)| {
         let threads = waiting(report, lock);
         let count = len64(threads.len());
         let severity = if count > 0 { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
-        let by = match idle_holder(answers, report, lock).filter(|_| !is_orphaned(lock)) {
-            Some(id) => format!("by thread {id}, an idle thread of the pool: the work that took it has ended"),
-            None => holder(lock),
-        };
         let title = format!("{} is held {by}; {} for it", name(lock), how_many_wait(count, "thread"));
         Problem {
             count: Some(count),
@@ -52,8 +48,17 @@ pub(super) fn idle_holder(answers: &Answers<'_>, report: &LocksReport, lock: &Lo
     holders.find(|id| places.of(*id).is_some_and(|place| place.is_idle))
 }
 
+/// Says who holds a lock, if that is a thread that has ended or an idle worker of the pool.
+fn holder(answers: &Answers<'_>, report: &LocksReport, lock: &LockModel) -> Option<String> {
+    if is_orphaned(lock) {
+        return Some(ended_holder(lock));
+    }
+    let id = idle_holder(answers, report, lock)?;
+    Some(format!("by thread {id}, an idle thread of the pool: the work that took it has ended"))
+}
+
 /// Says that threads which have ended hold a lock.
-fn holder(lock: &LockModel) -> String {
+fn ended_holder(lock: &LockModel) -> String {
     match lock.ended_readers.filter(|n| *n > 0 && lock.owner.is_none()) {
         Some(n) => format!("for reading by {}, which {} ended", counted(n, "thread"), if n == 1 { "has" } else { "have" }),
         None => format!("by {}, which has ended", owner(lock)),
