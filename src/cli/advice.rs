@@ -1,8 +1,10 @@
 //! Advice on errors and notes of the library: options and commands that help. The library's own messages do not name options, because programs
 //! without a command line show these messages too. [`crate::output::advice`] has the words for notes, which reports use as well.
 
+use std::borrow::Cow;
+
 use crate::base::Notes;
-use crate::contract::RuntimeError;
+use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::output::advice::{joined, of_note};
 use crate::session::{Error, Runtime};
@@ -22,7 +24,7 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
 
 /// Returns the notes of an answer of the library, each followed by the option that helps. Called once, where an answer leaves the library.
 pub(super) fn advised_notes(notes: &Notes) -> Notes {
-    notes.reworded(|note| joined(&note.message, of_note(note)))
+    notes.reworded(|note| joined(&note.message, of_note(note).as_deref()))
 }
 
 /// Replaces `message`, the reason in an answer why a runtime cannot be read, by the error of `runtime` with advice.
@@ -36,6 +38,9 @@ fn of_error(e: &Error) -> Option<String> {
     match e {
         Error::Dump(e) => of_dump(e),
         Error::Runtime(e) => of_runtime(e),
+        Error::Contract(ContractError::NativeAotStacks) => {
+            Some("`gcdump threads` shows exceptions with their stack traces, `gcdump locks` what threads wait for".into())
+        }
         Error::Memory(limit) => Some(format!("--max-memory {}M allows that", limit.needed.div_ceil(1 << 20))),
         Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
         Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
@@ -43,7 +48,7 @@ fn of_error(e: &Error) -> Option<String> {
         Error::NotAnException(at, _) => Some(format!("`gcdump object {at}` shows it")),
         Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows the object there")),
         Error::Unknown(e, loss) => {
-            let advice: Vec<String> = of_note(loss).map(String::from).into_iter().chain(of_error(e)).collect();
+            let advice: Vec<String> = of_note(loss).map(Cow::into_owned).into_iter().chain(of_error(e)).collect();
             (!advice.is_empty()).then(|| advice.join("; "))
         }
         _ => None,

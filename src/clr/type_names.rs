@@ -211,18 +211,14 @@ impl TypeNames {
         tried(|| {
             let valid = self.tables.is_valid(mt);
             let Ok(first) = self.memory.word(mt) else {
-                let lacks =
-                    || format!("no type is known to have the method table {mt}, whose memory is not in the dump; see gcdump where {mt}");
+                let lacks = || format!("no type is known to have the method table {mt}, whose memory is not in the dump");
                 return (valid != Ok(true)).then(lacks);
             };
             // The lowest bits of an object's first word are marks of the GC.
             let of_object = Addr(first & !self.memory.ptr_bytes().saturating_sub(1));
             (valid == Ok(false)).then(|| match is_type(of_object) {
-                true => format!(
-                    "no type has the method table {mt}: an object of type {} is there (gcdump object {mt})",
-                    self.name(of_object).to_name()
-                ),
-                false => format!("no type has the method table {mt}; gcdump where {mt} says what is there"),
+                true => format!("no type has the method table {mt}: an object of type {} is there", self.name(of_object).to_name()),
+                false => format!("no type has the method table {mt}"),
             })
         })
     }

@@ -98,9 +98,7 @@ pub enum ContractError {
         what: &'static str,
     },
     /// The unwinding information of NativeAOT programs is not read.
-    #[error(
-        "stacks of NativeAOT programs are not walked; gcdump threads shows exceptions with their stack traces, gcdump locks what threads wait for"
-    )]
+    #[error("stacks of NativeAOT programs are not walked")]
     NativeAotStacks,
     /// Mono has no such structures, or they are not read.
     #[error("of Mono, gcdump reads types, objects, handles and roots, but not the contract {contract}")]

@@ -1,16 +1,21 @@
 //! Options of the command line that supply what is missing from an answer. The library does not name options, because programs without a command line show
 //! its messages too.
 
+use std::borrow::Cow;
+
 use crate::analysis::{AnswerModel, RuleNeed, StackGap};
 use crate::base::{Missing, Note, NoteKind, Remedy};
 
-/// Returns the option that helps with what `note` reports, in words that follow its message.
-pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
-    Some(match (note.remedy?, note.kind, note.code) {
+/// Returns the option or command that helps with what `note` reports, in words that follow its message.
+pub(crate) fn of_note(note: &Note) -> Option<Cow<'static, str>> {
+    if let (NoteKind::NoMatch, Some(at)) = (note.kind, note.address) {
+        return Some(format!("`gcdump where {at}` says what is there").into());
+    }
+    Some(Cow::Borrowed(match (note.remedy?, note.kind, note.code) {
         (Remedy::ModuleFile, NoteKind::ModuleMismatch, _) => "--modules PATH with the module supplies its id",
         (Remedy::ModuleFile, _, Some(Missing::Stacks)) => MEMORY_OF_A_MODULE,
         (remedy, ..) => of_remedy(remedy),
-    })
+    }))
 }
 
 /// Returns the option that makes a part of a stack precise, in words that follow the reason.
@@ -72,7 +77,7 @@ mod tests {
         notes.add(NoteKind::ModuleMismatch.supplied_by(Remedy::ModuleFile), None, "the id is not known");
         notes.add(Missing::Metadata.supplied_by(Remedy::ModuleFile), None, "the metadata of a.dll is not in the dump");
         notes.add(Missing::Metadata, None, "a field is not in the dump");
-        let texts: Vec<String> = notes.iter().map(|note| joined(&note.message, of_note(note))).collect();
+        let texts: Vec<String> = notes.iter().map(|note| joined(&note.message, of_note(note).as_deref())).collect();
         let wanted = [
             "4 bytes are not in the dump; --modules PATH with its file supplies this memory",
             "the id is not known; --modules PATH with the module supplies its id",

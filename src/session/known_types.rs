@@ -15,8 +15,22 @@ pub(crate) trait KnownTypes {
     /// File names of the modules that define the types.
     fn modules(&self) -> Vec<String>;
 
-    /// The reason why the structure at `address` is not a method table, with what is there; `None` if it is one, or if that is unknown.
-    fn no_type_at(&self, address: Addr) -> Option<String>;
+    /// The reason why the structure at `address` is not a method table; `None` if it is one, or if that is unknown.
+    fn no_type_at(&self, address: Addr) -> Option<NoType>;
+}
+
+/// The reason why no type has a method table at an address.
+pub(crate) struct NoType {
+    /// The reason in words, with what is there.
+    pub(crate) why: String,
+    /// The address in the process; `None` in a heap snapshot, whose types have numbers.
+    pub(crate) at: Option<Addr>,
+}
+
+impl NoType {
+    pub(crate) fn at(names: &TypeNames, address: Addr) -> Option<NoType> {
+        names.no_type_at(address).map(|why| NoType { why, at: Some(address) })
+    }
 }
 
 /// Types by their method tables, with the namer of the answer.
@@ -40,7 +54,7 @@ impl<F: Fn() -> Vec<Addr>> KnownTypes for NamedTypes<'_, F> {
         (self.tables)().into_iter().filter_map(|mt| self.namer.module(mt)).collect()
     }
 
-    fn no_type_at(&self, address: Addr) -> Option<String> {
+    fn no_type_at(&self, address: Addr) -> Option<NoType> {
         self.namer.no_type_at(address)
     }
 }
@@ -66,7 +80,7 @@ impl<F: Fn() -> Vec<Addr>> KnownTypes for LoadedTypes<'_, F> {
         (self.tables)().into_iter().filter_map(|mt| self.names.name(mt).module.clone()).collect()
     }
 
-    fn no_type_at(&self, address: Addr) -> Option<String> {
-        self.names.no_type_at(address)
+    fn no_type_at(&self, address: Addr) -> Option<NoType> {
+        NoType::at(self.names, address)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::bindings::Bindings;
 use super::continuations::{ContinuationFields, SuspendedMethods, named};
+use super::known_types::NoType;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
 use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, NoteReason, Notes, Remedy, len64};
@@ -224,10 +225,12 @@ impl Namer {
 
     /// The reason why no type has its method table at `address`, with what is there; `None` if a type has it, or if the structures that would show it are not
     /// in the dump.
-    pub(crate) fn no_type_at(&self, address: Addr) -> Option<String> {
+    pub(crate) fn no_type_at(&self, address: Addr) -> Option<NoType> {
         match &self.table {
-            Some(table) => table.get(address).is_none().then(|| format!("no type of the file has the number {address}")),
-            None => self.names.as_ref()?.no_type_at(address),
+            Some(table) => {
+                table.get(address).is_none().then(|| NoType { why: format!("no type of the file has the number {address}"), at: None })
+            }
+            None => NoType::at(self.names.as_ref()?, address),
         }
     }
 

@@ -222,8 +222,8 @@ fn parts<'t>(text: &'t str, types: &dyn KnownTypes) -> Vec<&'t str> {
 /// Resolves the address of a method table, with a note if no type has it.
 fn table_of(table: Addr, types: &dyn KnownTypes, notes: &Collector) -> Meaning {
     // An object may have a method table that is damaged.
-    if let Some(why) = types.no_type_at(table).filter(|_| !types.has(table)) {
-        notes.add(NoteKind::NoMatch, table, why);
+    if let Some(none) = types.no_type_at(table).filter(|_| !types.has(table)) {
+        notes.add(NoteKind::NoMatch, none.at, none.why);
     }
     Meaning::Table(table)
 }
@@ -392,6 +392,7 @@ pub(crate) fn type_definitions(types: &Types, modules: &[Addr]) -> Vec<Addr> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::known_types::NoType;
     use super::*;
 
     const NAMES: [&str; 6] = [
@@ -419,8 +420,8 @@ mod tests {
             vec!["lab.dll".into()]
         }
 
-        fn no_type_at(&self, address: Addr) -> Option<String> {
-            Some(format!("no type at {address}"))
+        fn no_type_at(&self, address: Addr) -> Option<NoType> {
+            Some(NoType { why: format!("no type at {address}"), at: Some(address) })
         }
     }
 

@@ -258,7 +258,10 @@ fn types_are_selected_by_lists_and_wrong_addresses_are_named() {
     let dog = listed["data"]["objects"][0]["address"].as_str().unwrap().to_owned();
     let (exit, found, warned) = count(&dog);
     assert_eq!((exit, found), (Exit::Negative, 0));
-    assert_eq!(warned, [format!("no type has the method table {dog}: an object of type Lab.Dog is there (gcdump object {dog})")]);
+    assert_eq!(
+        warned,
+        [format!("no type has the method table {dog}: an object of type Lab.Dog is there; `gcdump where {dog}` says what is there")]
+    );
     let (exit, _, warned) = count("0x12345");
     assert!(exit == Exit::Negative && warned.len() == 1 && warned[0].contains("0x12345"), "{warned:?}");
 }
