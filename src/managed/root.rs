@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::{Addr, Answer};
+use crate::base::{Addr, Answer, Collector};
 use crate::gc::HandleFilter;
-use crate::heapgraph::{Origin, RawRoot, Roots};
+use crate::heapgraph::{Origin, RawRoot, RootFlags, Roots};
 use crate::managed::{GcHandle, Object, Thread};
 use crate::model::{HandleKind, RootFlag, RootKind};
 use crate::session::roots::RootOptions;
-use crate::session::{Error, Heap};
+use crate::session::{Error, Heap, Namer};
 
 /// A root: a handle, a static field, a reference on a stack, or another place where the garbage collector starts.
 ///
@@ -40,10 +40,16 @@ impl Heap {
     /// None today; later versions may fail if no root can be read.
     pub fn roots(&self) -> Result<Answer<Vec<Root>>, Error> {
         let (notes, namer) = (self.begin(), self.namer());
-        let roots = Arc::new(Roots::listed(self, &namer, &RootOptions::default(), &notes));
+        let (roots, _) = self.roots_with(&RootOptions::default(), &namer, &notes);
         namer.note(&notes);
-        let handle = |root: &RawRoot| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
-        Ok(notes.finish(roots.roots.iter().map(handle).collect()))
+        Ok(notes.finish(roots))
+    }
+
+    /// The roots that `options` select, in the order of [`Heap::roots`], and what was found besides them.
+    pub(crate) fn roots_with(&self, options: &RootOptions, namer: &Namer, notes: &Collector) -> (Vec<Root>, Arc<Roots>) {
+        let all = Arc::new(Roots::listed(self, namer, options, notes));
+        let handle = |root: &RawRoot| Root { heap: self.clone(), roots: Arc::clone(&all), root: *root };
+        (all.roots.iter().map(handle).collect(), all)
     }
 }
 
@@ -76,6 +82,11 @@ impl Root {
         self.root.flags.names()
     }
 
+    /// Whether the root is a word of a stack that may be a reference.
+    pub fn is_conservative(&self) -> bool {
+        self.root.flags.has(RootFlags::CONSERVATIVE)
+    }
+
     /// The origin of the root in words: the kind of a handle, the static field, the method and slot of a frame.
     pub fn label(&self) -> String {
         self.roots.label(&self.root)
@@ -85,6 +96,11 @@ impl Root {
     pub fn thread(&self) -> Option<Thread> {
         let thread = self.roots.thread_of(&self.root)?;
         self.heap.runtime().thread_with(thread.managed_id, thread.os_id)
+    }
+
+    /// The managed id of [`Root::thread`]; `None` for other roots, and for a thread without a known id.
+    pub fn thread_id(&self) -> Option<u32> {
+        self.roots.thread_of(&self.root)?.managed_id
     }
 
     /// The GC handle; `None` for other roots.

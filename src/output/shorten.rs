@@ -225,7 +225,6 @@ impl<'n> Parsed<'n> {
         }
         // The shortest form omits the type of a method. A name with a nested type does not have this form. Remarks are cut before the type is
         // omitted.
-        // omitted.
         let name = self.main.and_then(|(main, ..)| self.nodes.get(main));
         let nested = matches!(name, Some(Node::Name(name)) if name.contains('+'));
         let fewer = (!self.remarks && !nested && own > 1 && self.main.is_some()).then(|| own.saturating_sub(1));

@@ -175,6 +175,8 @@ fn roots_are_those_of_the_command() {
             assert_eq!(said["label"], root.label(), "{root:?}");
             let thread = root.thread();
             assert_eq!(said["thread"].as_u64(), thread.as_ref().and_then(Thread::managed_id).map(u64::from), "{root:?}");
+            assert_eq!(root.thread_id(), thread.as_ref().and_then(Thread::managed_id), "{root:?}");
+            assert_eq!(root.is_conservative(), root.flags().iter().any(|flag| flag.name() == "conservative"), "{root:?}");
             threads += u32::from(thread.is_some());
             let handle = root.handle();
             assert_eq!(handle.is_some(), of_tables.iter().any(|handle| Some(handle.address()) == root.address()), "{root:?}");

@@ -10,7 +10,7 @@ use crate::analysis::sort::{self, Key};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
-use crate::heapgraph::{RawRoot, RootFlags, Roots};
+use crate::managed::Root;
 use crate::model::{Order, RootKind, RootModel, RootSort, SortDirection};
 use crate::session::roots::RootOptions;
 use crate::session::roots::dangling::Pointed;
@@ -94,31 +94,41 @@ pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(Ro
         if query.stat { (&[Type, Count, Objects], "roots by type") } else { (&[Kind, Address, Object, Type], "roots") };
     sort::check(query.sort.as_ref(), has, what)?;
     let (notes, namer) = (heap.begin(), heap.namer());
-    let roots = Roots::listed(heap, &namer, &query.options, &notes);
+    let (roots, all) = heap.roots_with(&query.options, &namer, &notes);
     let wanted = heap.filter(&query.types, &namer, &notes);
     let mut pointed = Pointed::new(Some(heap));
-    let certain = roots.roots.iter().filter(|r| !r.flags.has(RootFlags::CONSERVATIVE));
-    certain.for_each(|root| pointed.check(root.address, root.object));
-    roots.dependents.iter().flat_map(|(from, to)| [from, to]).for_each(|object| pointed.check(None, *object));
+    let certain = roots.iter().filter(|root| !root.is_conservative());
+    certain.for_each(|root| pointed.check(root.address(), root.target()));
+    all.dependents.iter().flat_map(|(from, to)| [from, to]).for_each(|object| pointed.check(None, *object));
     pointed.note("root", &notes);
-    let report = report(&roots, heap.gc(), &namer, query, &wanted, each);
+    let mut report = report(&roots, heap.gc(), &namer, query, &wanted, each);
+    report.coverage = all.coverage(query.options.stacks);
+    if !query.stat && query.options.kinds.is_empty() && query.types.is_empty() {
+        let mut objects = ObjectTypes::new(heap.gc(), &namer);
+        let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
+            primary: *primary,
+            primary_type: objects.of(*primary),
+            secondary: *secondary,
+            secondary_type: objects.of(*secondary),
+        };
+        report.dependents = Some(all.dependents.iter().map(dependent).collect());
+    }
     namer.note(&notes);
     Ok(notes.finish(report))
 }
 
-fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &TypeFilter, each: &mut dyn FnMut(RootModel)) -> RootsReport {
-    let options = &query.options;
+fn report(roots: &[Root], gc: &Gc, namer: &Namer, query: &RootsQuery, types: &TypeFilter, each: &mut dyn FnMut(RootModel)) -> RootsReport {
     let mut objects = ObjectTypes::new(gc, namer);
     let mut known: Map<Option<Addr>, bool> = Map::default();
-    let mut picked: Vec<(&RawRoot, Option<Addr>)> = Vec::new();
+    let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
     let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
-    for root in &roots.roots {
-        let mt = objects.method_table(root.object);
+    for root in roots {
+        let mt = objects.method_table(root.target());
         let wanted = types.is_empty() || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| types.matches(mt, || objects.name(mt))));
         if wanted {
             picked.push((root, mt));
-            let order = RootKind::ALL.iter().position(|k| *k == root.kind).unwrap_or(usize::MAX);
-            kinds.entry(order).or_default().add(root.object);
+            let order = RootKind::ALL.iter().position(|k| *k == root.kind()).unwrap_or(usize::MAX);
+            kinds.entry(order).or_default().add(root.target());
         }
     }
     let counts = kinds
@@ -127,17 +137,17 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
     let mut report = RootsReport {
         total: len64(picked.len()),
         counts: counts.collect(),
-        coverage: roots.coverage(options.stacks),
+        coverage: Vec::new(),
         roots: None,
         types: None,
-        stacks: options.stacks,
+        stacks: query.options.stacks,
         shown: None,
         dependents: None,
     };
     if query.stat {
         let mut types: Map<Option<Addr>, Tally> = Map::default();
         for (root, mt) in &picked {
-            types.entry(*mt).or_default().add(root.object);
+            types.entry(*mt).or_default().add(root.target());
         }
         let row = |(mt, t): (Option<Addr>, Tally)| RootType {
             type_name: mt.map(|mt| objects.name(mt)),
@@ -159,9 +169,9 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
     let direction = query.sort.and_then(|order| order.direction);
     match query.sort.map(|order| order.by) {
         None | Some(RootSort::Count | RootSort::Objects) => {}
-        Some(RootSort::Kind) => sort::sort(&mut picked, direction, |(root, _)| Key::place(&RootKind::ALL, &root.kind)),
-        Some(RootSort::Address) => sort::sort(&mut picked, direction, |(root, _)| Key::at(root.address)),
-        Some(RootSort::Object) => sort::sort(&mut picked, direction, |(root, _)| Key::at(root.object)),
+        Some(RootSort::Kind) => sort::sort(&mut picked, direction, |(root, _)| Key::place(&RootKind::ALL, &root.kind())),
+        Some(RootSort::Address) => sort::sort(&mut picked, direction, |(root, _)| Key::at(root.address())),
+        Some(RootSort::Object) => sort::sort(&mut picked, direction, |(root, _)| Key::at(root.target())),
         Some(RootSort::Type) => {
             let names: Map<Addr, Name> = picked.iter().filter_map(|(_, mt)| Some(((*mt)?, objects.name((*mt)?)))).collect();
             picked.sort_by(|a, b| {
@@ -172,25 +182,16 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         }
     }
     report.shown = cut(&mut picked, query.top);
-    let row = |(root, mt): &(&RawRoot, Option<Addr>)| RootModel {
-        kind: root.kind,
-        address: root.address,
-        object: root.object,
-        type_name: mt.map(|mt| objects.of_object(root.object, mt)),
+    let row = |(root, mt): &(&Root, Option<Addr>)| RootModel {
+        kind: root.kind(),
+        address: root.address(),
+        object: root.target(),
+        type_name: mt.map(|mt| objects.of_object(root.target(), mt)),
         method_table: *mt,
-        flags: root.flags.names(),
-        label: roots.label(root),
-        thread: roots.thread_of(root).and_then(|t| t.managed_id),
+        flags: root.flags(),
+        label: root.label(),
+        thread: root.thread_id(),
     };
     picked.iter().map(row).for_each(each);
-    if options.kinds.is_empty() && query.types.is_empty() {
-        let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
-            primary: *primary,
-            primary_type: objects.of(*primary),
-            secondary: *secondary,
-            secondary_type: objects.of(*secondary),
-        };
-        report.dependents = Some(roots.dependents.iter().map(dependent).collect());
-    }
     report
 }
