@@ -22,7 +22,7 @@ use crate::base::{Addr, Answer, NoteKind, Notes, len64};
 use crate::heapgraph::{IndexUse, beside};
 use crate::memory::Memory;
 use crate::model::{Envelope, Head};
-use crate::output::{self, Format, Paging, Report, SCHEMA, Target};
+use crate::output::{self, Format, Paging, Report, SCHEMA, Target, View};
 use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
 
 /// Groups of commands, in help order.
@@ -133,6 +133,11 @@ pub(super) trait Command: Args {
         None
     }
 
+    /// Returns how screens show the answer.
+    fn view(&self, _at: &At<'_>, _report: &Self::Report) -> Result<View> {
+        Ok(View::default())
+    }
+
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
@@ -171,13 +176,13 @@ pub(super) trait Command: Args {
         let (mut answer, mut head) = (self.answer(at)?, at.head()?);
         answer.notes = advised_notes(&answer.notes);
         // The exit code depends on the complete lists, not on the page.
-        let exit = self.exit(&answer, exit_of(at, &answer.notes));
+        let (exit, view) = (self.exit(&answer, exit_of(at, &answer.notes)), self.view(at, &answer)?);
         if let Some(mut page) = self.page(at) {
             page.hidden = at.dump().is_ok_and(|dump| dump.memory().hides_contents()).then_some(Memory::HIDDEN);
             answer.data.page(&mut page);
             head.pages = page.done().map_err(UsageError)?;
         }
-        output::emit(&head, &answer, at.format(), Target { most: self.rows_on_screen(at), ..at.target(streams) })?;
+        output::emit(&head, &answer, at.format(), Target { most: self.rows_on_screen(at), view, ..at.target(streams) })?;
         if let (Some(seen), Some(is_last)) = (streams.seen, self.is_last(&answer)) {
             seen.ends(is_last);
         }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::args::Config;
 use super::exit::{Exit, UsageError};
 use super::{pick, write};
-use crate::output::{Screen, Seen, Target};
+use crate::output::{Screen, Seen, Target, View};
 
 /// Output streams of a run.
 pub struct Streams<'a> {
@@ -55,7 +55,7 @@ impl Streams<'_> {
 
     /// Returns the target of answers.
     pub(super) fn target(&mut self) -> Target<'_> {
-        Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[], most: None }
+        Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[], most: None, view: View::default() }
     }
 
     /// Writes a line of diagnostics. If a terminal shows it, the line is wrapped to the width of the terminal, and control characters are escaped.

@@ -36,7 +36,7 @@ pub use cell::Cell;
 pub use formats::Format;
 pub use human::{bytes, bytes_exactly, count, plural};
 pub use page::{ColumnOrder, Paging};
-pub use report::Report;
+pub use report::{Report, View};
 pub use reports::objects as objects_list;
 pub(crate) use sanitize::is_hostile;
 pub use sanitize::sanitize;
@@ -66,6 +66,8 @@ pub struct Target<'w> {
     pub select: &'w [String],
     /// Maximum number of rows to print of each table; `None` for all rows. The answer itself keeps all rows, so that its totals are exact.
     pub most: Option<usize>,
+    /// How to show the answer.
+    pub view: View,
 }
 
 impl std::fmt::Debug for Target<'_> {
@@ -107,6 +109,7 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
     if format.writer().has_sections() {
         let mut sections = Sections::new(answer.complete());
         sections.paged = !out.head.pages.is_empty();
+        sections.view = std::mem::take(&mut out.view);
         answer.data.describe(&mut sections);
         out.head.pages.iter().for_each(|page| sections.line(page::words(page)));
         let sections: Box<dyn Iterator<Item = Section<'_>>> = match out.select {

@@ -36,6 +36,17 @@ pub trait Report: Serialize {
     }
 }
 
+/// How screens and pages show an answer. CSV, JSON and NDJSON have everything.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// Whether the methods and objects of the framework are shown, instead of one line for each run of them.
+    pub framework: bool,
+    /// Whether the technical part of the answer is shown.
+    pub detail: bool,
+    /// The path of the dump, if the answer is one line of a list of dumps.
+    pub path: Option<String>,
+}
+
 /// A section of an answer.
 pub enum Section<'r> {
     /// A line of text (tables, HTML and Markdown).
@@ -144,6 +155,8 @@ pub struct Sections<'r> {
     pub complete: bool,
     /// Whether a line at the end reports which rows are listed.
     pub paged: bool,
+    /// How to show the answer.
+    pub view: View,
     list: Vec<Item<'r>>,
 }
 
@@ -156,7 +169,7 @@ impl std::fmt::Debug for Sections<'_> {
 impl<'r> Sections<'r> {
     /// Creates an empty list.
     pub fn new(complete: bool) -> Sections<'r> {
-        Sections { complete, paged: false, list: Vec::new() }
+        Sections { complete, paged: false, view: View::default(), list: Vec::new() }
     }
 
     fn push(&mut self, section: Section<'r>) {

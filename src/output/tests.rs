@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::columns::{Columns, Readers, Row, columns};
 use super::report::{Cluster, Graph, Report, Sections};
 use super::table::Table;
-use super::{Cell, Format, List, Screen, Seen, Target, emit, stream};
+use super::{Cell, Format, List, Screen, Seen, Target, View, emit, stream};
 use crate::base::{Addr, Answer, Name, NoteKind, Notes};
 use crate::model::{DumpModel, Head};
 
@@ -137,7 +137,13 @@ fn print(format: Format) -> String {
     notes.add(NoteKind::Missing, None, "a leg");
     let answer = Answer::new(Cats { cats: vec![cat(0), cat(1)] }, notes);
     let mut out = Vec::new();
-    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[], most: None }).unwrap();
+    emit(
+        &head(),
+        &answer,
+        format,
+        Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[], most: None, view: View::default() },
+    )
+    .unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -178,8 +184,12 @@ impl Report for Tail {
 fn streamed(format: Format) -> Result<String, std::io::Error> {
     let list = List::new("cats", "cat", cat_columns());
     let mut out = Vec::new();
-    let _ =
-        stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[], most: None }, |batches| {
+    let _ = stream(
+        &head(),
+        &list,
+        format,
+        Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[], most: None, view: View::default() },
+        |batches| {
             for batch in 0..200u64 {
                 // Later batches are shorter, so that they are finished before earlier ones.
                 let rows = (200 - batch) * 3;
@@ -187,7 +197,8 @@ fn streamed(format: Format) -> Result<String, std::io::Error> {
                 batches.print(usize::try_from(rows).unwrap(), move |row| (first..first + rows).try_for_each(|i| row(&cat(i))))?;
             }
             Ok(Answer::whole(Tail { listed: 60_300 }))
-        })?;
+        },
+    )?;
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -214,7 +225,8 @@ fn terminals_show_the_names_of_rows() {
     let head = head();
     let show = |screen: Screen, seen: Option<&Seen>| {
         let mut out = Vec::new();
-        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen, select: &[], most: None }).unwrap();
+        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen, select: &[], most: None, view: View::default() })
+            .unwrap();
         String::from_utf8(out).unwrap()
     };
     let screen = Screen::terminal(Some(80), None);

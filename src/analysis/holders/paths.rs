@@ -171,7 +171,6 @@ impl Paths<'_> {
             reachable: 0,
             roots: 0,
             paths: Vec::new(),
-            framework: false,
             tree: None,
             coverage: self.graph.coverage(stacks),
             stacks,

@@ -13,7 +13,7 @@ use super::super::values::address;
 use crate::analysis::{AsyncQuery, async_chains};
 use crate::analysis::{AsyncReport, AsyncRootKind};
 use crate::base::{Addr, Answer};
-use crate::output::Paging;
+use crate::output::{Paging, View};
 
 /// Asynchronous methods and what they wait for: chains of awaiting methods from what everything hangs on; tasks by status.
 ///
@@ -97,9 +97,11 @@ impl Command for Async {
             faulted: self.faulted,
             top: self.rows.counted(at),
         };
-        let mut answer = async_chains(&at.heap()?, &query)?;
-        answer.data.framework = self.framework.framework;
-        Ok(answer)
+        Ok(async_chains(&at.heap()?, &query)?)
+    }
+
+    fn view(&self, _at: &At<'_>, _report: &AsyncReport) -> Result<View> {
+        Ok(View { framework: self.framework.framework, ..View::default() })
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

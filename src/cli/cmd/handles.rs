@@ -13,7 +13,7 @@ use crate::analysis::{HandleBy, HandlesReport};
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
 use crate::model::{HandleKind, HandleSort};
-use crate::output::Paging;
+use crate::output::{Paging, View};
 use crate::session::TypePattern;
 
 /// GC handles: type, object, method table, secondary value.
@@ -79,8 +79,10 @@ impl Command for Handles {
             sort: self.rows.order(),
             top: self.rows.found(at),
         };
-        let mut answer = handles(&at.runtime()?, &query)?;
-        answer.data.detail = self.detail;
-        Ok(answer)
+        Ok(handles(&at.runtime()?, &query)?)
+    }
+
+    fn view(&self, _at: &At<'_>, _report: &HandlesReport) -> Result<View> {
+        Ok(View { detail: self.detail, ..View::default() })
     }
 }

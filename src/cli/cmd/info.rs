@@ -13,6 +13,7 @@ use crate::analysis::InfoReport;
 use crate::analysis::{self, InfoQuery};
 use crate::base::Answer;
 use crate::model::Container;
+use crate::output::View;
 
 /// Summary of the process and the dump: what died, how it was started, runtime and GC with their settings and limits, and what to run next.
 #[derive(Debug, Args)]
@@ -48,11 +49,15 @@ impl Command for Info {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
-        let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose };
+        let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated() };
         let mut answer = analysis::info(at.dump()?, &query);
-        answer.data.in_one_line = if at.has_several_dumps() { Some(at.dump()?.file().facts.shown_path()) } else { None };
         advise(&mut answer.data.runtime_error, at.dump()?.runtime_at(at.config.runtime));
         Ok(answer)
+    }
+
+    fn view(&self, at: &At<'_>, _report: &InfoReport) -> Result<View> {
+        let path = if at.has_several_dumps() { Some(at.dump()?.file().facts.shown_path()) } else { None };
+        Ok(View { detail: self.verbose, path, ..View::default() })
     }
 
     fn suggests(&self, report: &InfoReport) -> bool {

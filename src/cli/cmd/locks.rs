@@ -11,7 +11,7 @@ use super::super::select::{ColumnArg, FitArg};
 use crate::analysis::LocksReport;
 use crate::analysis::{LocksQuery, locks};
 use crate::base::Answer;
-use crate::output::Paging;
+use crate::output::{Paging, View};
 
 /// Locks, what each thread waits for, and deadlocks.
 ///
@@ -58,8 +58,10 @@ impl Command for Locks {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {
-        let mut answer = locks(&at.heap()?, &LocksQuery { all: self.all })?;
-        answer.data.framework = self.framework.framework;
-        Ok(answer)
+        Ok(locks(&at.heap()?, &LocksQuery { all: self.all })?)
+    }
+
+    fn view(&self, _at: &At<'_>, _report: &LocksReport) -> Result<View> {
+        Ok(View { framework: self.framework.framework, ..View::default() })
     }
 }

@@ -15,6 +15,7 @@ use super::super::select::TypesArg;
 use crate::analysis::PathsReport;
 use crate::analysis::{PathsQuery, paths};
 use crate::base::Answer;
+use crate::output::View;
 
 /// Maximum number of roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;
@@ -87,9 +88,11 @@ impl Command for Path {
             full: self.full,
             lines: at.rows_or(None, at.screen().saturating_mul(2)),
         };
-        let mut answer = paths(&*at.source_at(0)?, &query)?;
-        answer.data.framework = self.full || self.framework.framework;
-        Ok(answer)
+        Ok(paths(&*at.source_at(0)?, &query)?)
+    }
+
+    fn view(&self, _at: &At<'_>, _report: &PathsReport) -> Result<View> {
+        Ok(View { framework: self.full || self.framework.framework, ..View::default() })
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -11,7 +11,7 @@ use super::super::select::{ColumnArg, FitArg};
 use crate::analysis::{RequestDirection, RequestsReport};
 use crate::analysis::{RequestsQuery, requests};
 use crate::base::Answer;
-use crate::output::Paging;
+use crate::output::{Paging, View};
 
 /// HTTP requests in flight, incoming and outgoing, and sockets with both ends.
 #[derive(Debug, Args)]
@@ -68,8 +68,10 @@ impl Command for Requests {
             (_, true) => Some(RequestDirection::Outgoing),
             (false, false) => None,
         };
-        let mut answer = requests(&at.heap()?, &RequestsQuery { direction, graph: !self.no_graph })?;
-        answer.data.framework = self.framework.framework;
-        Ok(answer)
+        Ok(requests(&at.heap()?, &RequestsQuery { direction, graph: !self.no_graph })?)
+    }
+
+    fn view(&self, _at: &At<'_>, _report: &RequestsReport) -> Result<View> {
+        Ok(View { framework: self.framework.framework, ..View::default() })
     }
 }

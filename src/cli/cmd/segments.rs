@@ -13,7 +13,7 @@ use crate::analysis::SegmentsReport;
 use crate::analysis::{SegmentsQuery, segments};
 use crate::base::{Addr, Answer};
 use crate::model::SegmentSort;
-use crate::output::Paging;
+use crate::output::{Paging, View};
 
 /// Segments or regions of the heap.
 #[derive(Debug, Args)]
@@ -66,8 +66,10 @@ impl Command for Segments {
         // With `--walk`, the heap is opened, because the heap may have an index that replaces the walk.
         let runtime = if self.walk { at.heap()?.runtime().clone() } else { at.runtime()? };
         let query = SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() };
-        let mut answer = segments(&runtime, &query)?;
-        answer.data.detail = self.detail;
-        Ok(answer)
+        Ok(segments(&runtime, &query)?)
+    }
+
+    fn view(&self, _at: &At<'_>, _report: &SegmentsReport) -> Result<View> {
+        Ok(View { detail: self.detail, ..View::default() })
     }
 }

@@ -11,7 +11,7 @@ use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::StacksReport;
 use crate::analysis::{StacksQuery, stacks};
 use crate::base::Answer;
-use crate::output::Paging;
+use crate::output::{Paging, View};
 
 /// Stacks of managed threads: methods, offsets, frames of the runtime, and what each frame holds.
 #[derive(Debug, Args)]
@@ -94,8 +94,10 @@ impl Command for Stacks {
             waits: self.waits,
             merge: self.merge,
         };
-        let mut answer = stacks(&at.runtime()?, &query)?;
-        answer.data.framework |= self.framework.framework;
-        Ok(answer)
+        Ok(stacks(&at.runtime()?, &query)?)
+    }
+
+    fn view(&self, _at: &At<'_>, report: &StacksReport) -> Result<View> {
+        Ok(View { framework: self.framework.framework || report.selected_framework(&self.method), ..View::default() })
     }
 }

@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::report::{Graph, Section};
 use super::seen::Seen;
 use super::table::{Heading, Table};
-use super::{Screen, Target};
+use super::{Screen, Target, View};
 use crate::base::Notes;
 use crate::model::Head;
 
@@ -98,6 +98,8 @@ pub struct Out<'w> {
     pub select: &'w [String],
     /// Maximum number of rows to print of each table; `None` for all rows.
     pub most: Option<usize>,
+    /// How to show the answer.
+    pub view: View,
     /// Header of the answer.
     pub head: &'w Head,
     /// Rows printed so far.
@@ -121,8 +123,21 @@ impl std::fmt::Debug for Out<'_> {
 impl<'w> Out<'w> {
     /// Creates the state for a new answer.
     pub fn new(target: Target<'w>, head: &'w Head) -> Out<'w> {
-        let Target { out: to, screen, seen, select, most } = target;
-        Out { to, screen, seen, select, most, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
+        let Target { out: to, screen, seen, select, most, view } = target;
+        Out {
+            to,
+            screen,
+            seen,
+            select,
+            most,
+            view,
+            head,
+            rows: 0,
+            tables: 0,
+            streamed: false,
+            hidden: Vec::new(),
+            page: html::Page::default(),
+        }
     }
 
     /// Returns how many rows to skip at the beginning of each table. If rows are skipped, everything other than tables is skipped too.

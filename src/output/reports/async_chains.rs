@@ -208,7 +208,7 @@ impl Report for AsyncReport {
         to.records("chain", &self.chains);
         to.records("row", self.tree.iter().flatten());
         to.records("status", &self.statuses);
-        let tree = tree_rows(self.tree.as_deref().unwrap_or_default(), !self.framework);
+        let tree = tree_rows(self.tree.as_deref().unwrap_or_default(), !to.view.framework);
         let any = !tasks && !tree.is_empty();
         to.table(Table::new(tree, tree_columns()).shown(any));
         to.table(Table::new(rows(&self.chains), row_columns()).csv(!tasks).shown(false));
@@ -218,7 +218,7 @@ impl Report for AsyncReport {
                 let times = if chain.count > 1 { format!("{}× ", chain.count) } else { String::new() };
                 to.line(format!("{times}{}: {} {object}", chain.root.kind, chain.root.label));
                 let frames = chain.frames.get(..MAX_FRAMES).unwrap_or(&chain.frames);
-                let parts = if self.framework { (0..frames.len()).map(Part::Item).collect() } else { folds::of_chain(frames) };
+                let parts = if to.view.framework { (0..frames.len()).map(Part::Item).collect() } else { folds::of_chain(frames) };
                 to.lines(parts.into_iter().filter_map(|part| match part {
                     Part::Item(i) => frames.get(i).map(line),
                     Part::Fold(range) => {

@@ -108,7 +108,7 @@ impl Report for HandlesReport {
         to.table(counts.csv(only).shown(shown));
         to.gap_if(shown);
         to.line(format!("{} in {}", plural(self.total, "handle"), plural(self.tables, "handle table")));
-        if self.detail {
+        if to.view.detail {
             let names: Vec<&str> = self.supported.iter().map(|kind| kind.name()).collect();
             to.line(format!("supported types: {} (by {})", names.join(", "), self.supported_by));
         }

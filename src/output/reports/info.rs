@@ -92,18 +92,19 @@ impl Report for InfoReport {
         to.itself("info", self);
         let fact_columns = columns![(&'static str, String), text("fact", 20, |f| f.0), text("value", 60, |f| &f.1)];
         // Of several dumps, each block of CSV begins with the path.
-        let path = self.in_one_line.iter().map(|path| ("path", path.clone()));
+        let in_list = to.view.path.clone();
+        let path = in_list.iter().map(|path| ("path", path.clone()));
         to.table(Table::new(path.chain(self.facts()).collect::<Vec<_>>(), fact_columns).csv(true).shown(false));
-        if let Some(path) = &self.in_one_line {
+        if let Some(path) = in_list {
             return to.line(format!("{path}: {}", self.in_short()));
         }
-        to.facts(if self.verbose { self.facts() } else { self.overview() });
+        to.facts(if to.view.detail { self.facts() } else { self.overview() });
         if let Some(error) = &self.runtime_error {
             to.gap();
             to.line(error);
         }
         to.gap_if(!self.answers.is_empty());
-        if self.verbose && !self.answers.is_empty() {
+        if to.view.detail && !self.answers.is_empty() {
             to.title("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
                 let unwalked = if a.basis == AnswerBasis::Bound && a.answer == AnswerKind::Full { " (not walked)" } else { "" };

@@ -139,9 +139,8 @@ impl Report for LocksReport {
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        for d in &self.deadlocks {
-            deadlock(to, d, !self.framework);
-        }
+        let fold = !to.view.framework;
+        self.deadlocks.iter().for_each(|d| deadlock(to, d, fold));
         to.records("deadlock", &self.deadlocks);
         let lines = self.waits.iter().any(|w| w.line.is_some());
         to.table(Table::records("wait", &self.waits, wait_columns(lines)).shown(!self.waits.is_empty()));

@@ -120,9 +120,9 @@ impl Report for RequestsReport {
         let of = |direction| self.requests.iter().filter(move |r| r.direction == direction).collect::<Vec<_>>();
         let (incoming, outgoing) = (of(RequestDirection::Incoming), of(RequestDirection::Outgoing));
         let (is_served, is_sent) = (!incoming.is_empty(), !outgoing.is_empty());
-        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns(self.framework)).shown(is_served));
+        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns(to.view.framework)).shown(is_served));
         // Without incoming requests, the table needs no title.
-        let outgoing = Table::new(outgoing, outgoing_columns(self.framework)).shown(is_sent);
+        let outgoing = Table::new(outgoing, outgoing_columns(to.view.framework)).shown(is_sent);
         if is_served {
             to.titled("Outgoing requests", is_sent, outgoing)
         } else {

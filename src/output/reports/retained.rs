@@ -328,9 +328,10 @@ impl Report for PathsReport {
         }
         to.records("path", &self.paths);
         to.records("node", self.tree.iter().flatten());
-        to.lines(tree_lines(self.tree.as_deref().unwrap_or_default(), !self.framework));
+        let fold = !to.view.framework;
+        to.lines(tree_lines(self.tree.as_deref().unwrap_or_default(), fold));
         to.gap_if(self.tree.is_some());
-        to.lines(self.paths.iter().flat_map(|p| path_lines(p, !self.framework)));
+        to.lines(self.paths.iter().flat_map(move |p| path_lines(p, fold)));
         if let Some(line) = reach_line(self, to.within()) {
             to.line(line);
         }

@@ -106,7 +106,7 @@ impl Report for SegmentsReport {
             to.gap();
             let listed = if self.not_listed.is_some() { " listed" } else { "" };
             let word = if self.segments.len() == 1 { "segment" } else { "segments" };
-            if self.detail {
+            if to.view.detail {
                 to.table(Table::new(&self.segments, detail_columns()));
                 to.gap();
             }

@@ -412,7 +412,8 @@ impl Report for StacksReport {
         let threads = self.threads.as_deref().unwrap_or_default();
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
         to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(false));
-        let rows = merged_rows(self.merged.as_deref().unwrap_or_default(), !self.framework);
+        let fold = !to.view.framework;
+        let rows = merged_rows(self.merged.as_deref().unwrap_or_default(), fold);
         to.table(Table::new(rows, shown_columns()).shown(merged));
         to.records("thread-stack", threads);
         let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
@@ -421,7 +422,7 @@ impl Report for StacksReport {
             to.part(|to| native_thread(to, f));
         }
         for t in threads {
-            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed), !self.framework));
+            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed), fold));
         }
         to.not_listed(self.not_listed, "thread");
         to.gap_if(merged);

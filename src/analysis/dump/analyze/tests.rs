@@ -82,7 +82,7 @@ fn wait(id: u32, kind: WaitKind) -> WaitModel {
 }
 
 fn locks(locks: Vec<LockModel>, waits: Vec<WaitModel>) -> LocksReport {
-    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new(), framework: false }
+    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new() }
 }
 
 fn owner(id: u32, orphaned: impl Into<Option<bool>>) -> Option<LockOwner> {
@@ -329,7 +329,6 @@ fn handles_and_timers_are_reported_from_the_threshold_on() {
             total,
             counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
             uses: vec![HandleUseStat { used_for: HandleUse::SyncBlockLock, count: own }],
-            detail: false,
             supported: Vec::new(),
             supported_by: FeatureSource::Descriptor,
             ref_counts_unknown: None,

@@ -63,8 +63,6 @@ pub struct InfoQuery {
     pub runtime: usize,
     /// Options that the suggested command repeats, so that it reads the dump in the same way.
     pub options: Vec<String>,
-    /// Whether tables show the technical part as well.
-    pub verbose: bool,
 }
 
 /// Describes the dump, a runtime, and the commands that the dump can answer. Does not require a readable runtime.
@@ -129,8 +127,6 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options, &f.path_in_commands())),
         next: next(&probe.answers, &query.options, &f.path_in_commands()),
         answers: probe.answers,
-        verbose: query.verbose,
-        in_one_line: None,
     };
     notes.finish(report)
 }

@@ -107,12 +107,6 @@ pub struct InfoReport {
     pub more_precise: Option<MorePrecise>,
     /// The command to run next.
     pub next: Option<String>,
-    /// Whether tables include the technical part.
-    #[serde(skip)]
-    pub verbose: bool,
-    /// The path, if the table has one line per dump.
-    #[serde(skip)]
-    pub in_one_line: Option<String>,
 }
 
 /// Stacks that would be more precise with module files. Some of their frames, or the GC references of some frames, are not known.

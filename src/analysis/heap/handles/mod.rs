@@ -179,7 +179,6 @@ pub(crate) fn each_handle(
             .filter(|(_, n)| *n > 0)
             .map(|(used_for, count)| HandleUseStat { used_for, count })
             .collect(),
-        detail: false,
         supported,
         supported_by,
         ref_counts_unknown: list.then_some(ref_counts_unknown),

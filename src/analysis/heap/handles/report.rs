@@ -61,9 +61,6 @@ pub struct HandlesReport {
     pub counts: Vec<HandleStat>,
     /// Strong handles that the runtime or its library created for itself, by use.
     pub uses: Vec<HandleUseStat>,
-    /// Whether screens show `supported` (`--detail`).
-    #[serde(skip)]
-    pub detail: bool,
     /// Handle types that the runtime supports, including those without handles.
     pub supported: Vec<HandleKind>,
     /// Source of the features that determine the supported types.

@@ -56,7 +56,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     if let (Some(order), Some(regions)) = (query.sort, &mut regions) {
         sort::sort(regions, order.direction, |r| region_key(r, order.by));
     }
-    let answer = notes.finish(SegmentsReport { segments, not_listed: None, detail: false, regions, carved: gc.carved_model() });
+    let answer = notes.finish(SegmentsReport { segments, not_listed: None, regions, carved: gc.carved_model() });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
         // If a list could not be read to its end, the address may be in the unread part.
         Some(at) if answer.complete() => Err(Error::NotIn(at, "a segment or region")),

@@ -13,9 +13,6 @@ pub struct SegmentsReport {
     /// Number of segments that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// Whether screens show all fields of each segment (`--detail`).
-    #[serde(skip)]
-    pub detail: bool,
     /// GC memory outside the segments in use: with `free` all of it, with `at` the memory at that address.
     pub regions: Option<Vec<RegionModel>>,
     /// How the heap was carved; absent if it was not. The segments of a carved heap are the ranges in which objects were found.

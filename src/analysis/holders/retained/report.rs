@@ -382,9 +382,6 @@ pub struct PathsReport {
     /// Shortest paths, up to the requested number for each object. Their order is by the root: handles, static fields and queues, then
     /// frames, then possibly stale words of stacks, then weak handles.
     pub paths: Vec<PathModel>,
-    /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
-    #[serde(skip)]
-    pub framework: bool,
     /// With `types`: the shortest paths merged by type. `paths` then has only paths to the first object.
     pub tree: Option<Vec<PathNode>>,
     /// Coverage of each kind of root.

@@ -95,5 +95,5 @@ fn report(reporter: &mut Reporter<'_>, notes: &Collector) -> AsyncReport {
     let roots = sums(reporter, &kept, groups);
     let chains = reporter.chains(&kept);
     let shown = (reporter.query.top > 0 && trees > reporter.query.top).then(|| len64(reporter.query.top));
-    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots, threads, framework: false }
+    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots, threads }
 }

@@ -61,9 +61,6 @@ pub struct AsyncReport {
     /// A root for each thread that runs a part of a chain or waits for one, by managed id.
     #[serde(skip)]
     pub threads: BTreeMap<u32, AsyncRoot>,
-    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
-    #[serde(skip)]
-    pub framework: bool,
 }
 
 /// Chains that wait for one object.

@@ -77,7 +77,6 @@ impl Reporter<'_> {
             waits: waiting,
             deadlocks,
             chains: self.chains(locks, waits, (&graph, &graph.first()?), &cycles),
-            framework: false,
         })
     }
 

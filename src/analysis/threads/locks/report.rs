@@ -105,9 +105,6 @@ pub struct LocksReport {
     pub deadlocks: Vec<DeadlockModel>,
     /// Chains of waiting threads that end in an object that no living thread is known to hold, or in one of several objects. Deadlocks are not included.
     pub chains: Vec<WaitChain>,
-    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
-    #[serde(skip)]
-    pub framework: bool,
 }
 
 /// A lock that is held or waited for.

@@ -52,9 +52,6 @@ pub struct RequestsReport {
     pub sockets: Vec<SocketModel>,
     /// The sockets by remote endpoint and state, largest groups first. Sockets that are garbage are not included.
     pub peers: Vec<PeerModel>,
-    /// Whether screens show the methods of the framework in the chains of requests (`--framework`).
-    #[serde(skip)]
-    pub framework: bool,
 }
 
 /// An HTTP request.

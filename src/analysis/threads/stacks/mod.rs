@@ -79,8 +79,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         answer.notes.extend(&runtime.file().facts.lost.of_modules());
         answer.notes.extend(&notes.notes());
     }
-    let framework = asks_for_framework(&query.methods, threads.as_deref().unwrap_or_default());
-    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
+    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged }))
 }
 
 /// Like [`stacks`], but passes each thread to `each`, the crashed thread first, so that not all need to be in memory. Returns the number of threads.
@@ -164,14 +163,16 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     Ok(notes.finish(total))
 }
 
-/// Whether a framework frame matches one of the requested methods, so that framework frames must be shown.
-fn asks_for_framework(patterns: &[String], threads: &[ThreadStackModel]) -> bool {
-    let found = |f: &StackFrameModel| {
-        let names = || [&f.method, &f.display].into_iter().flatten();
-        let of_framework = f.method.as_deref().is_some_and(|method| is_framework_method(f.module.as_deref(), method));
-        of_framework && patterns.iter().any(|pattern| names().any(|name| matches(pattern, name)))
-    };
-    !patterns.is_empty() && threads.iter().flat_map(|t| &t.frames).any(found)
+impl StacksReport {
+    /// Whether one of the methods that `patterns` select, by which the threads were selected, belongs to the framework.
+    pub(crate) fn selected_framework(&self, patterns: &[String]) -> bool {
+        let found = |f: &StackFrameModel| {
+            let names = || [&f.method, &f.display].into_iter().flatten();
+            let of_framework = f.method.as_deref().is_some_and(|method| is_framework_method(f.module.as_deref(), method));
+            of_framework && patterns.iter().any(|pattern| names().any(|name| matches(pattern, name)))
+        };
+        !patterns.is_empty() && self.threads.iter().flatten().flat_map(|t| &t.frames).any(found)
+    }
 }
 
 /// Whether `name` matches. A pattern without parameters also matches names with parameters. A pattern without wildcards matches any part of the name.

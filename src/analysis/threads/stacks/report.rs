@@ -60,9 +60,6 @@ pub struct StacksReport {
     pub fault: Option<FaultModel>,
     /// With `merge`: stacks with equal frames merged, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
-    /// Whether screens show the frames of the framework, which are folded otherwise (`--framework`).
-    #[serde(skip)]
-    pub framework: bool,
 }
 
 /// The stack of a managed thread.

@@ -54,7 +54,7 @@ pub struct PageQuery {
 pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) -> Result<Answer<PageReport>, Error> {
     let runtime = dump.runtime_at(query.runtime)?;
     let notes = Collector::new();
-    let info = notes.take(info(dump, &InfoQuery { runtime: query.runtime, options: query.analyze.options.clone(), verbose: false }));
+    let info = notes.take(info(dump, &InfoQuery { runtime: query.runtime, options: query.analyze.options.clone() }));
     let answers = Answers::new(&runtime, before.as_slice(), &query.analyze, &notes);
     if query.analyze.graph {
         ahead(&answers);
