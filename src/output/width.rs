@@ -97,6 +97,13 @@ pub(super) fn cut_after(text: &str, head: usize, columns: usize) -> Cow<'_, str>
     Cow::Owned(format!("{head}{ELLIPSIS}{}", text.get(tail..).unwrap_or_default()))
 }
 
+/// Whether the space at byte `at` is between a number and its unit: `15.0 %`, `1.5 MiB`.
+fn before_unit(text: &str, at: usize) -> bool {
+    let number = text.get(..at).is_some_and(|before| before.ends_with(|c: char| c.is_ascii_digit()));
+    let word = text.get(at..).unwrap_or_default().trim_start().split(|c: char| !c.is_ascii_alphabetic() && c != '%').next();
+    number && matches!(word, Some("%" | "B" | "KiB" | "MiB" | "GiB" | "TiB" | "ms" | "s" | "min" | "h"))
+}
+
 /// Wraps `text` into lines of at most `columns`, at spaces if possible; all lines after the first are indented by `indent` spaces. If there
 /// are more than `most` lines, the last one is cut.
 pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Vec<Cow<'_, str>> {
@@ -125,7 +132,8 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
         let blank = |text: &str| text.chars().all(|c| c == ' ');
         // The line may also break at a space directly after it.
         let upto = rest.get(end..).filter(|t| t.starts_with(' ')).map_or(end, |_| end.saturating_add(1));
-        let space = rest.get(..upto).and_then(|t| t.rfind(' ')).filter(|at| !blank(rest.get(..*at).unwrap_or_default()));
+        let mut spaces = rest.get(..upto).unwrap_or_default().rmatch_indices(' ').map(|(at, _)| at);
+        let space = spaces.find(|at| !before_unit(rest, *at)).filter(|at| !blank(rest.get(..*at).unwrap_or_default()));
         match (space, halved(rest, end)) {
             (Some(at), _) => end = at,
             (None, Some((start, _))) if start > 0 => end = start,
@@ -199,5 +207,7 @@ mod tests {
         assert_eq!(wrap("one two three four", 7, 0, 2), ["one two", "three…"]);
         assert_eq!(wrap("abcdefghij", 4, 0, 9), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("  abc def", 7, 4, 9), ["  abc", "   def"]);
+        assert_eq!(wrap("has 15.0 %, 1.5 MiB.", 8, 0, 9), ["has", "15.0 %,", "1.5 MiB."]);
+        assert_eq!(wrap("15.0 %", 4, 0, 9), ["15.0", "%"]);
     }
 }

@@ -11,7 +11,7 @@ use super::process::Process;
 use super::readers::Readers;
 use super::stacks::kept::KeptWalks;
 use super::startup::Startup;
-use crate::base::missed::{Kept, tried};
+use crate::base::missed::{Kept, tried, watched};
 use crate::base::{Addr, Answer, Collector, Limits, Missing, NoteKind, Notes, Progress, Remedy};
 use crate::clr::fields::CORE;
 use crate::clr::header::Headers;
@@ -234,7 +234,14 @@ impl Runtime {
             if self.descriptor().is_native_aot() {
                 let namer = self.namer();
                 for thread in &mut list.data {
-                    self.find_managed(&namer, thread);
+                    let (found, missed) = watched(|| self.find_managed(&namer, thread));
+                    if found.is_none()
+                        && let Some((at, ..)) = missed.first()
+                    {
+                        let what =
+                            format!("the object of the thread at {}: a part of its thread statics is not in the dump", thread.address);
+                        list.notes.add(Missing::Threads, at, what);
+                    }
                 }
             }
             self.match_ids(&mut list);
@@ -242,7 +249,8 @@ impl Runtime {
         })
     }
 
-    /// Finds the managed `Thread` and the managed thread ID of a thread of a NativeAOT program. Only thread statics refer to the managed `Thread`.
+    /// Finds the managed `Thread` and the managed thread ID of a thread of a NativeAOT program; `None` if one of them was not found. Only thread
+    /// statics refer to the managed `Thread`.
     fn find_managed(&self, namer: &Namer, thread: &mut Thread) -> Option<()> {
         const THREAD: &str = "System.Threading.Thread";
         let types = namer.types().ok()?;
@@ -254,13 +262,13 @@ impl Runtime {
             let references = fields.iter().flat_map(|list| list.iter()).filter(|f| f.is_reference());
             references.filter_map(|f| memory.ptr(object.plus(f.offset)).ok()).filter(|a| !a.is_null()).collect()
         };
-        let found = tried(|| thread.statics.iter().flat_map(|(_, block)| fields(*block)).find(is_thread))?;
+        let found = thread.statics.iter().flat_map(|(_, block)| fields(*block)).find(is_thread)?;
         thread.exposed = Some(found);
         let id = types.field_at(objects.method_table(found)?, "_managedThreadId").ok()?;
         let id_object = memory.ptr(id.of_object(found)).ok().filter(|a| !a.is_null())?;
         let number = types.field_at(objects.method_table(id_object)?, "_managedThreadId").ok()?;
         thread.id = memory.u32(number.of_object(id_object)).ok();
-        Some(())
+        thread.id.map(drop)
     }
 
     /// The managed threads; empty if the runtime does not describe the list. Losses are added to `notes`.

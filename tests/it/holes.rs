@@ -28,7 +28,7 @@ const LENGTHS: [u64; 6] = [8, 16, 64, 256, 2048, 4096];
 const OF_THE_FILE: [&str; 6] = ["captured_bytes", "file_bytes", "truncated_bytes", "captured", "kind_evidence", "next"];
 
 /// Ranges whose loss an answer once hid. They are always removed.
-const HIDDEN: [(&str, u64, u64); 19] = [
+const HIDDEN: [(&str, u64, u64); 20] = [
     // Memory through which the runtime is found.
     ("net11shape-svr-handles-heap", 0x7f98_cfa0_0180, 0x40),
     ("net10-wks-stacks-gcore", 0x557f_dc71_d000, 0x1000),
@@ -47,6 +47,8 @@ const HIDDEN: [(&str, u64, u64); 19] = [
     ("win-net9-wks-basics-full", 0x16f9_2d00, 0x100),
     // Entries of the sync table.
     ("net10-svr-threads-heap", 0x562d_7d14_3000, 0x800),
+    // Thread statics of NativeAOT.
+    ("net8aot-wks-all-full", 0x7f6a_5ac1_5090, 8),
     // Method tables and classes of objects.
     ("net10-svr-roots-heap", 0x7f14_77aa_0000, 0x1000),
     ("net10-wks-probe-heap", 0x7f38_2ea7_bf90, 8),
