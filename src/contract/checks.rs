@@ -31,14 +31,27 @@ pub enum Outcome {
     Passed(String),
     /// The data is not as expected. Contains the compared values.
     Failed(String),
+    /// A list begins as expected and breaks off. The rest is missing from the dump or overwritten, or the offsets are wrong. Contains the place.
+    BrokenOff(String),
     /// The dump or the descriptor does not have the data to check.
     Unknown(String),
 }
 
 impl Check {
-    /// Whether the check rejects the descriptor.
+    /// Whether the check rejects a descriptor that nothing else identifies.
     pub fn failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Failed(_))
+        matches!(self.outcome, Outcome::Failed(_) | Outcome::BrokenOff(_))
+    }
+
+    /// Whether the check rejects a descriptor, given the outcome of all `checks` of it. If `is_exact`, because its size or number of entries is that
+    /// of the runtime, a list that breaks off does not reject it if two other checks confirm it, and one wrong structure does not if all others do.
+    pub fn rejects(&self, checks: &[Check], is_exact: bool) -> bool {
+        let passed = checks.iter().filter(|c| c.passed()).count();
+        let is_damage = match self.outcome {
+            Outcome::BrokenOff(_) => passed >= 2,
+            _ => passed >= 4 && checks.iter().filter(|c| c.failed()).count() == 1,
+        };
+        self.failed() && !(is_exact && is_damage)
     }
 
     /// Whether the check confirms the descriptor.
@@ -116,6 +129,8 @@ fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
 }
 
 fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
+    /// Ids are numbers from 1 that are used again. Larger numbers are other data.
+    const MOST_ID: u64 = 1 << 20;
     let result = || {
         let store = well_known(descriptor, memory, globals::ThreadStore)?;
         let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
@@ -125,29 +140,33 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
         let links = ThreadLinks::of(descriptor, memory, link, of_thread);
         let mut ids = BTreeSet::new();
+        // The place of the first thread must be one that the process may have.
+        let broken = |ids: &BTreeSet<u64>, at: Addr, what: String| {
+            let is_sound = ids.iter().all(|id| descriptor.is_native_aot() || (1..MOST_ID).contains(id));
+            let is_list = is_sound && (!ids.is_empty() || at.is_null() || memory.is_beside(at));
+            Ok(if is_list { Outcome::BrokenOff(what) } else { Outcome::Failed(what) })
+        };
         while !link.is_null() {
             let thread = links.thread(link).ok_or("the thread list links to the null page")?;
             let id = id.as_ref().map_or(Ok(thread.0), |of_thread| of_thread.read(memory, thread, Thread::Id).map(u64::from));
             let Ok(id) = id else {
-                return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
+                return broken(&ids, thread, format!("thread {thread} is not in the dump"));
             };
             if !memory.afford_steps(2) {
                 return Err("opening the dump has reached its limits".into());
             }
             if !ids.insert(id) || ids.len() > limits.threads {
-                return Ok(Outcome::Failed(format!("the thread list repeats id {id}")));
+                return broken(&ids, thread, format!("the thread list repeats id {id}"));
             }
             let Ok(next) = memory.ptr(links.next(thread)) else {
-                return Ok(Outcome::Failed(format!("the thread list breaks at {link}")));
+                return broken(&ids, links.next(thread), format!("the thread list breaks at {link}"));
             };
             link = next;
         }
         let count = of_store.get(memory, store, ThreadStore::ThreadCount);
         let fits = count.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n == ids.len())) && !ids.is_empty();
-        Ok(judge(
-            fits,
-            format!("{} in the list, {} counted", plural(len64(ids.len()), "thread"), count.map_or("?".into(), |n| n.to_string())),
-        ))
+        let facts = format!("{} in the list, {} counted", plural(len64(ids.len()), "thread"), count.map_or("?".into(), |n| n.to_string()));
+        if fits { Ok(Outcome::Passed(facts)) } else { broken(&ids, link, facts) }
     };
     check("thread-list", result())
 }

@@ -347,9 +347,10 @@ impl<'a> Opener<'a> {
             let vm = self.vm_of_own(parts, has_gc, vars);
             let Some(copy) = parts.iter().find_map(|p| p.copy) else { return Ok(vm) };
             // The copy may have been chosen only by its size and the name of its module, so the checks must confirm it.
-            if let Some(failed) = vm.checks.iter().find(|c| c.failed()) {
+            if let Some(failed) = vm.checks.iter().find(|c| c.rejects(&vm.checks, true)) {
                 return Err(self.unsupported(format!("{}: {}", copy.section.name, describe(failed))));
             }
+            self.note_wrong(copy, &vm.checks);
             let source = if parts.first().is_some_and(|p| p.copy.is_some()) { LayoutSource::OverlayJson } else { vm.source };
             return Ok(Vm { source, overlay: Some(copy), ..vm });
         }
@@ -373,9 +374,10 @@ impl<'a> Opener<'a> {
             let descriptor = self.assemble(Some(overlay), slots, &[], table);
             let (checks, _) = self.checked(overlay, &descriptor);
             let passed = checks.iter().filter(|c| c.passed()).count();
-            match checks.iter().find(|c| c.failed()) {
+            match checks.iter().find(|c| c.rejects(&checks, exact(overlay) && !overlay.given)) {
                 // Windows minidumps contain no data for the checks, so an exact match of the table or descriptor suffices.
                 None if passed >= 2 || exact(overlay) => {
+                    self.note_wrong(overlay, &checks);
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     let descriptor = self.with_inferred(descriptor);
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
@@ -467,6 +469,14 @@ impl<'a> Opener<'a> {
     /// Whether nothing of the image of the runtime is in the dump.
     fn lacks_headers(&self) -> bool {
         self.site.image.is_none() && self.site.descriptor.is_none()
+    }
+
+    /// Reports a structure that is not as `overlay` expects. The reader of the threads reports a list that breaks off.
+    fn note_wrong(&self, overlay: &Overlay, checks: &[Check]) {
+        if let Some(wrong) = checks.iter().find(|c| matches!(c.outcome, checks::Outcome::Failed(_))) {
+            let what = format!("overlay {} fits this runtime, but not all of its data: {}", overlay.section.name, describe(wrong));
+            self.notes.add(Missing::Layouts, None, what);
+        }
     }
 
     /// Reports a user-supplied overlay that does not match.
@@ -583,7 +593,8 @@ impl<'a> Opener<'a> {
 }
 
 fn describe(check: &Check) -> String {
-    let (checks::Outcome::Passed(facts) | checks::Outcome::Failed(facts) | checks::Outcome::Unknown(facts)) = &check.outcome;
+    use checks::Outcome::{BrokenOff, Failed, Passed, Unknown};
+    let (Passed(facts) | Failed(facts) | BrokenOff(facts) | Unknown(facts)) = &check.outcome;
     format!("{}: {facts}", check.name)
 }
 

@@ -33,6 +33,10 @@ pub struct FinalizerQueue {
     pub heap: u64,
     /// Entries in queue order; null slots are omitted.
     pub entries: Vec<FinalizerEntry>,
+    /// The slots that the fill pointers delimit and that are not in the dump, as (state, generation, number).
+    pub unread: Vec<(FinalizerState, Option<Generation>, u64)>,
+    /// Whether the fill pointers could be read, so that the number of objects is known.
+    pub counted: bool,
     /// Whether the whole queue could be read.
     pub complete: bool,
 }
@@ -74,7 +78,7 @@ impl Reading<'_> {
     }
 
     fn finalizer_queue(&self, heap: HeapId, words: &Disjoint) -> FinalizerQueue {
-        let mut queue = FinalizerQueue { heap: heap.index, entries: Vec::new(), complete: false };
+        let mut queue = FinalizerQueue { heap: heap.index, entries: Vec::new(), unread: Vec::new(), counted: false, complete: false };
         let what = format!("heap {}: finalization queue", heap.index);
         let Some(at) = self.places.at(heap, GCHeap::FinalizeQueue) else {
             self.notes.add(Missing::Finalization, None, format!("{what}: the descriptor does not give its address"));
@@ -84,6 +88,7 @@ impl Reading<'_> {
         if address.is_null() {
             // The queue is not created yet if the heap is still being initialized. A heap with segments has a queue.
             queue.complete = !self.has_segments(heap);
+            queue.counted = queue.complete;
             if !queue.complete {
                 self.notes.add(NoteKind::Invalid, at, format!("{what}: its address is null"));
             }
@@ -95,7 +100,7 @@ impl Reading<'_> {
             self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are {fault}"));
             return queue;
         }
-        queue.complete = true;
+        (queue.complete, queue.counted) = (true, true);
         if parts < 7 {
             // Before the POH existed, the first part held large objects.
             queue.complete = false;
@@ -109,7 +114,7 @@ impl Reading<'_> {
                 READY_PARTS => (FinalizerState::Critical, None),
                 left => (FinalizerState::Registered, generation(left.saturating_sub(READY_PARTS).saturating_sub(1))),
             };
-            queue.complete &= self.finalizer_part(&what, AddrRange::new(*from, *to), (state, generation), words, &mut queue.entries);
+            queue.complete &= self.finalizer_part(&what, AddrRange::new(*from, *to), (state, generation), words, &mut queue);
         }
         queue
     }
@@ -120,12 +125,12 @@ impl Reading<'_> {
         range: AddrRange,
         (state, generation): (FinalizerState, Option<Generation>),
         words: &Disjoint,
-        out: &mut Vec<FinalizerEntry>,
+        queue: &mut FinalizerQueue,
     ) -> bool {
         let word = self.memory.ptr_bytes();
         let mut at = range.start;
         while at < range.end {
-            if out.len() >= self.limits.finalizer_entries {
+            if queue.entries.len() >= self.limits.finalizer_entries {
                 self.notes.add(NoteKind::LimitHit, at, format!("{what}: it has more entries than the limit; the rest are left out"));
                 return false;
             }
@@ -135,10 +140,15 @@ impl Reading<'_> {
             let Ok(object) = self.memory.ptr(at) else {
                 let absent = range.end.since(at).unwrap_or(0) / word;
                 self.notes.add(Missing::Finalization, at, format!("{what}: up to {absent} entries from {at} are not in the dump"));
+                // More would be more than the limit, or wrong fill pointers.
+                match usize::try_from(absent) {
+                    Ok(n) if n <= self.limits.finalizer_entries => queue.unread.push((state, generation, absent)),
+                    _ => queue.counted = false,
+                }
                 return false;
             };
             if !object.is_null() {
-                out.push(FinalizerEntry { address: at, object, state, generation });
+                queue.entries.push(FinalizerEntry { address: at, object, state, generation });
             }
             at = at.plus(word);
         }

@@ -14,13 +14,14 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let count = report.ready.saturating_add(report.critical);
     let id = report.thread.as_ref().and_then(|t| t.managed_id);
     let finding = |severity, title: String| Problem {
-        count: Some(count),
+        count: (report.is_counted || count > 0).then_some(count),
         threads: id.into_iter().collect(),
         ..answers.finding(ProblemId::StuckFinalizer, severity, title, &["finalizers"])
     };
     if let Some(wait) = locks.waits.iter().find(|w| id.is_some() && w.managed_id == id) {
         let (severity, queued) = match count {
-            0 => (ProblemSeverity::Warning, "no object waits for finalization yet".into()),
+            0 if report.is_counted => (ProblemSeverity::Warning, "no object waits for finalization yet".into()),
+            0 => (ProblemSeverity::Critical, "how many objects wait for finalization is unknown".into()),
             n => (ProblemSeverity::Critical, format!("{} for finalization", how_many_wait(n, "object"))),
         };
         let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();

@@ -148,7 +148,7 @@ fn a_lock_that_finished_work_has_left_is_orphaned() {
 
 #[test]
 fn a_finalizer_is_stuck_or_slow() {
-    let stuck = |ready: u64, blocked: bool| {
+    let stuck_of = |ready: u64, is_counted: bool, blocked: bool| {
         let thread = Some(FinalizerThread { managed_id: Some(2), os_id: None, address: Addr(0x20) });
         let waits = if blocked { vec![wait(2, WaitKind::Monitor)] } else { vec![wait(3, WaitKind::Monitor)] };
         let found = found(ProblemId::StuckFinalizer, |a| {
@@ -163,12 +163,15 @@ fn a_finalizer_is_stuck_or_slow() {
                 shown: None,
                 objects: None,
                 objects_shown: None,
+                is_counted,
             };
             set(&a.finalizers, report);
             set(&a.locks, locks(Vec::new(), waits.clone()));
         });
         only(&found)
     };
+    let stuck = |ready, blocked| stuck_of(ready, true, blocked);
+    assert_eq!(stuck_of(0, false, true), Some((ProblemSeverity::Critical, None)));
     assert_eq!((stuck(0, false), stuck(9_999, false)), (None, None));
     assert_eq!(stuck(10_000, false), Some((ProblemSeverity::Warning, Some(10_000))));
     assert_eq!(stuck(0, true), Some((ProblemSeverity::Warning, Some(0))));

@@ -124,7 +124,7 @@ fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> Co
 fn check(c: checks::Check) -> CheckModel {
     let (outcome, facts) = match c.outcome {
         Outcome::Passed(facts) => (CheckOutcome::Passed, facts),
-        Outcome::Failed(facts) => (CheckOutcome::Failed, facts),
+        Outcome::Failed(facts) | Outcome::BrokenOff(facts) => (CheckOutcome::Failed, facts),
         Outcome::Unknown(facts) => (CheckOutcome::Unknown, facts),
     };
     CheckModel { name: c.name.into(), outcome, facts }

@@ -24,11 +24,11 @@ struct States {
 }
 
 impl States {
-    fn add(&mut self, state: FinalizerState) {
+    fn add(&mut self, state: FinalizerState, objects: u64) {
         match state {
-            FinalizerState::Registered => self.registered.bump(),
-            FinalizerState::Ready => self.ready.bump(),
-            FinalizerState::Critical => self.critical.bump(),
+            FinalizerState::Registered => self.registered.grow(objects),
+            FinalizerState::Ready => self.ready.grow(objects),
+            FinalizerState::Critical => self.critical.grow(objects),
         }
     }
 }
@@ -85,6 +85,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
         queues.iter().flat_map(|q| &q.entries).filter_map(|e| objects.method_table(e.object)).collect()
     };
     let types = TypeFilter::of(types, &NamedTypes { namer: &namer, tables: || tables.iter().copied().collect() }, &notes);
+    let is_counted = queues.iter().all(|queue| queue.counted);
     for queue in queues {
         let mut own = States::default();
         let mut generations: BTreeMap<Generation, u64> = BTreeMap::new();
@@ -95,9 +96,9 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
             if !wanted {
                 continue;
             }
-            own.add(state);
-            all.add(state);
-            by_type.entry(mt).or_default().add(state);
+            own.add(state, 1);
+            all.add(state, 1);
+            by_type.entry(mt).or_default().add(state, 1);
             if let Some(generation) = generation {
                 generations.entry(generation).or_default().bump();
             }
@@ -105,6 +106,12 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
                 let type_name = mt.map(|mt| objects.name(mt));
                 list.push(FinalizerObject { object, type_name, method_table: mt, state, generation, heap: queue.heap });
             }
+        }
+        // The fill pointers show how many objects are in the queue, but not of which types.
+        for (state, generation, objects) in queue.unread.into_iter().filter(|_| types.is_empty()) {
+            own.add(state, objects);
+            all.add(state, objects);
+            generation.into_iter().for_each(|generation| generations.entry(generation).or_default().grow(objects));
         }
         let States { registered, ready, critical } = own;
         let generations = generations.into_iter().map(|(generation, count)| FinalizerGeneration { generation, count }).collect();
@@ -139,6 +146,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
         shown,
         objects: with_objects.then_some(list),
         objects_shown,
+        is_counted,
     }))
 }
 

@@ -28,6 +28,9 @@ pub struct FinalizersReport {
     /// With `objects`: number of objects listed, if cut by `top`; `null` if all are. The total is the sum of `registered`, `ready` and
     /// `critical`.
     pub objects_shown: Option<u64>,
+    /// Whether the numbers of objects are known: the dump has the fill pointers of all queues.
+    #[serde(skip)]
+    pub(crate) is_counted: bool,
 }
 
 /// The finalization queue of one heap.
