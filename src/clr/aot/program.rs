@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Blobs, Debugging, Method, StaticKind, has_pointers};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried};
-use crate::base::{Addr, Collector, Limits, Name, NoteKind, Os};
+use crate::base::{Addr, Collector, Limits, Missing, Name, NoteKind, Os, Remedy};
 use crate::clr::generated::{self, SharedNames};
 use crate::clr::refusal::Refusal;
 use crate::contract::{Descriptor, Site};
@@ -17,6 +17,8 @@ use crate::memory::{FileSearch, Image, Memory};
 #[derive(Debug)]
 pub(crate) struct Program {
     blobs: Option<Blobs>,
+    /// The header of the tables, if it is missing from a dump of a kind that contains it.
+    lost_header: Option<Addr>,
     memory: Arc<Memory>,
     module: Option<(Module, Image)>,
     search: Option<FileSearch>,
@@ -40,9 +42,11 @@ impl Program {
     ) -> Program {
         let image = site.image.as_ref();
         let find = |image| Blobs::find(memory, None, image, has_pointers(descriptor), limits);
+        // [`Program::note`] reports missing tables.
+        let blobs = image.and_then(|image| tried(|| find(image)));
         Program {
-            // [`Program::note`] reports missing tables.
-            blobs: image.and_then(|image| tried(|| find(image))),
+            lost_header: image.filter(|_| blobs.is_none()).and_then(|image| Blobs::lost_header(memory, image)),
+            blobs,
             memory: Arc::clone(memory),
             module: site.module.clone().zip(image.cloned()),
             search,
@@ -139,6 +143,11 @@ impl Program {
         let path = self.module.as_ref().map_or("the program", |(module, _)| module.path.as_str());
         match &self.blobs {
             Some(blobs) => blobs.note(path, notes),
+            None if self.lost_header.is_some() => notes.add(
+                Missing::Metadata.supplied_by(Remedy::ModuleFile),
+                self.lost_header,
+                format!("types have no names: the list of the tables of {path} is not in the dump"),
+            ),
             None => notes.add(NoteKind::NoMetadata, None, format!("types have no names: {path} has no tables for reflection in the dump")),
         }
         for (path, why) in self.refused() {

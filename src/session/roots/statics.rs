@@ -179,8 +179,18 @@ fn compiled_statics(
     }
     program.note(notes);
     let cut = program.blobs().map_or_else(|| vec!["tables"], |blobs| blobs.incomplete());
+    let lost = program
+        .blobs()
+        .and_then(|blobs| tried(|| blobs.lost_slots()))
+        .map(|(at, n)| (at, format!("{} of static fields {} not in the dump", plural(n, "place"), be(n))));
     for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
         match cut.first() {
+            None if kind == RootKind::Static && lost.is_some() => {
+                if let Some((at, what)) = &lost {
+                    notes.add(Missing::Statics, *at, format!("roots of kind {}: {what}", kind.name()));
+                }
+                roots.cover(kind, CoverageKind::Partial, lost.as_ref().map(|(_, what)| what.clone()));
+            }
             None if kind == RootKind::Static && absent > 0 => {
                 let what = format!(
                     "{} with pointers to static fields {} not in the dump; a strong handle holds them too",

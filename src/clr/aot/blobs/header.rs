@@ -44,6 +44,8 @@ pub(super) struct Sections {
     pub(super) header: Addr,
     /// The division of references to metadata into kind and offset.
     pub(super) split: Split,
+    /// The first row of the header that is not in the dump.
+    pub(super) lost: Option<Addr>,
     rows: Vec<(u32, AddrRange)>,
 }
 
@@ -56,6 +58,13 @@ impl Sections {
             let exported = image.export(memory, MODULES).and_then(|e| memory.ptr(e.address).ok());
             exported.and_then(|at| Sections::read(memory, image, at)).or_else(|| Sections::search(memory, image))
         })
+    }
+
+    /// The address of a header that a complete dump of this kind would contain.
+    pub(super) fn lost_header(memory: &Memory, image: &Image) -> Option<Addr> {
+        let exported = tried(|| memory.ptr(image.export(memory, MODULES)?.address).ok())?;
+        let head = AddrRange::of(exported, HEAD);
+        (image.range.contains(exported) && tried(|| memory.bytes(exported, HEAD).is_err()) && memory.is_lost(head)).then_some(exported)
     }
 
     fn search(memory: &Memory, image: &Image) -> Option<Sections> {
@@ -91,15 +100,22 @@ impl Sections {
         let long = word.saturating_mul(2).saturating_add(8);
         let short = word.saturating_add(8);
         (fits && (1..=MAX_SECTIONS).contains(&count) && [long, short].contains(&entry)).then_some(())?;
-        let mut rows = Vec::new();
-        let mut last = 0;
-        for i in 0..count {
-            let row = at.plus(HEAD).element(i, entry);
+        let read = |row: Addr| {
             let (id, start) = (memory.u32(row).ok()?, memory.ptr(row.plus(8)).ok()?);
             let end = match memory.u32(row.plus(4)).ok()? {
                 _ if entry == long => memory.ptr(row.plus(8).plus(word)).ok()?,
                 0 => Addr::NULL,
                 length => start.plus(length.into()),
+            };
+            Some((id, start, end))
+        };
+        let (mut rows, mut lost, mut missing) = (Vec::new(), None, 0u64);
+        let mut last = 0;
+        for i in 0..count {
+            let row = at.plus(HEAD).element(i, entry);
+            let Some((id, start, end)) = read(row) else {
+                (lost, missing) = (lost.or(Some(row)), missing.saturating_add(1));
+                continue;
             };
             // A null end means that the section is a single item; such sections are not kept. An empty section may be at the end of the
             // image.
@@ -112,8 +128,10 @@ impl Sections {
             }
         }
         let split = Split::of_version(memory.u16(at.plus(4)).ok()?);
-        let sections = Sections { header: at, split, rows };
-        [METADATA, TYPE_MAP].iter().all(|id| sections.get(*id).is_some()).then_some(sections)
+        let sections = Sections { header: at, split, lost, rows };
+        // Without some rows, the others still prove that this is a header.
+        let has_tables = [METADATA, TYPE_MAP].iter().all(|id| sections.get(*id).is_some());
+        (has_tables || missing > 0 && missing < count / 2).then_some(sections)
     }
 
     /// Range of section `id`; `None` if the section does not exist or is empty.

@@ -80,6 +80,11 @@ impl Blobs {
         })
     }
 
+    /// The address of a header that [`Blobs::find`] did not find, because it is missing from a dump of a kind that contains it.
+    pub(crate) fn lost_header(memory: &Memory, image: &Image) -> Option<Addr> {
+        Sections::lost_header(memory, image)
+    }
+
     /// Address of the header that lists the tables.
     #[cfg(feature = "internals")]
     pub fn header(&self) -> Addr {
@@ -115,6 +120,7 @@ impl Blobs {
     /// The tables that have absent or invalid parts. Tables that have not been read yet are not checked.
     pub fn incomplete(&self) -> Vec<&'static str> {
         let cut = [
+            ("list of tables", self.sections.lost.is_some()),
             ("metadata", self.metadata.is_none()),
             ("table of types", self.types.get().is_some_and(|t| !t.get().whole)),
             ("table of static fields", self.owners.get().is_some_and(|t| !t.get().whole)),
@@ -126,7 +132,8 @@ impl Blobs {
     /// Adds notes about [incomplete tables](Blobs::incomplete) of the module at `path`, and about limits that were reached.
     pub(crate) fn note(&self, path: &str, notes: &Collector) {
         let names = self.sections.get(METADATA);
-        if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
+        let has_all_rows = self.sections.lost.is_none();
+        if self.metadata.is_none() && has_all_rows && names.is_none_or(|range| self.memory.captured(range) == 0) {
             // If the dump has nothing of the metadata, it is of a kind that does not contain read-only memory. The answer remains complete.
             notes.add(
                 NoteKind::NoMetadata.supplied_by(Remedy::ModuleFile),
@@ -136,7 +143,7 @@ impl Blobs {
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
             let what = format!("a part of the tables of {path} is not in the dump: {first}{more}");
-            notes.add(Missing::Metadata.supplied_by(Remedy::ModuleFile), Some(self.sections.header), what);
+            notes.add(Missing::Metadata.supplied_by(Remedy::ModuleFile), self.sections.lost.or(Some(self.sections.header)), what);
         }
         if self.has_more_slots() {
             notes.add(

@@ -7,8 +7,8 @@ use super::header::THREAD_STATIC_REGION;
 #[cfg(feature = "internals")]
 use super::owners::Owned;
 use super::owners::Owners;
-use crate::base::Addr;
 use crate::base::missed::Kept;
+use crate::base::{Addr, AddrRange, len64};
 
 /// Maximum number of slots that are read. The limit is needed because a forged dump may map a few bytes to a large table.
 const MAX_SLOTS: u64 = 1 << 20;
@@ -38,7 +38,15 @@ impl Blobs {
     pub fn gc_statics_in(&self, first: Addr) -> Option<Vec<GcStatics>> {
         let word = self.memory.ptr_bytes();
         let block = |i: u64| self.target(first.element(i, word)).filter(|block| self.is_block(*block));
-        (0..).zip(self.slots()).map(|(i, slot)| Some(self.statics_of(slot, Some(block(i)?)))).collect()
+        self.numbered_slots().map(|(i, slot)| Some(self.statics_of(slot, Some(block(i)?)))).collect()
+    }
+
+    /// The first place in the list of slots that is missing from a dump of a kind that contains the list, and the number of slots that are missing.
+    pub(crate) fn lost_slots(&self) -> Option<(Addr, u64)> {
+        let (at, region) = (self.sections.get(GC_STATIC_REGION)?.start, self.section(GC_STATIC_REGION)?);
+        let unread = (0..self.slot_count()).filter(|i| region.relative(i.saturating_mul(4)).is_none());
+        let mut lost = unread.map(|i| at.element(i, 4)).filter(|place| self.tables.is_lost(AddrRange::of(*place, 4)));
+        Some((lost.next()?, len64(lost.count()).saturating_add(1)))
     }
 
     /// Number of slots, up to the limit.
@@ -56,8 +64,13 @@ impl Blobs {
     }
 
     fn slots(&self) -> impl Iterator<Item = Addr> {
+        self.numbered_slots().map(|(_, slot)| slot)
+    }
+
+    /// The slots whose place is in the dump, with their position in the list.
+    fn numbered_slots(&self) -> impl Iterator<Item = (u64, Addr)> {
         let region = self.section(GC_STATIC_REGION);
-        (0..self.slot_count()).map_while(move |i| region.as_ref()?.relative(i.saturating_mul(4)))
+        (0..self.slot_count()).filter_map(move |i| Some((i, region.as_ref()?.relative(i.saturating_mul(4))?)))
     }
 
     fn statics_of(&self, slot: Addr, block: Option<Addr>) -> GcStatics {
