@@ -81,8 +81,8 @@ pub use holders::refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, Ref
 pub(crate) use holders::retained::SUSPECT_SHARE;
 pub use holders::retained::{
     BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, Retained, RetainedBy,
-    RetainedDetail, RetainedGroup, RetainedObject, RetainedQuery, RetainedReport, RetainedType, RetainedView, SampledTypes, Suspect,
-    SuspectKind, TreeRow, objsize, retained,
+    RetainedDetail, RetainedGroup, RetainedObject, RetainedQuery, RetainedReport, RetainedRows, RetainedType, RetainedView, SampledTypes,
+    Suspect, SuspectKind, TopRetained, TreeRow, objsize, retained,
 };
 pub(crate) use holders::roots::each_root;
 pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsReport, roots};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{ask, cases, run, sample};
 use gcdump::analysis::PathModel;
 use gcdump::analysis::{
-    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect, objsize, paths,
-    retained, roots, unreachable, whatif,
+    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RetainedRows, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect,
+    objsize, paths, retained, roots, unreachable, whatif,
 };
 use gcdump::cli::Exit;
 use gcdump::model::{CoverageKind, RootKind, RootModel, Stacks};
@@ -125,7 +125,8 @@ fn stacks_has_the_same_meaning_in_every_command() {
             let full = collect(&heap, &CollectQuery { generation: 2, stacks, ..CollectQuery::default() }).unwrap();
             assert_eq!(tree.totals.reachable_objects, garbage.reached.count, "{name}");
             assert_eq!(full.survivors.count + full.untouched.count, garbage.reached.count, "{name}");
-            let object = tree.objects.as_ref().unwrap()[0].address;
+            let RetainedRows::Top { objects, .. } = &tree.rows else { panic!("{:?}", tree.rows) };
+            let object = objects[0].address;
             let size = objsize(&heap, object, stacks).unwrap();
             let found = paths(&heap, &PathsQuery { stacks, ..PathsQuery::to(object) }).unwrap();
             let query = RootsQuery {
@@ -192,7 +193,8 @@ fn objects_held_only_by_a_static_field_die_without_it() {
                     ..RetainedQuery::default()
                 },
             );
-            let own = own.unwrap().data.object.unwrap().object.retained;
+            let RetainedRows::Object { object } = own.unwrap().data.rows else { panic!("{name} {root:?}") };
+            let own = object.object.retained;
             // If another root also holds the object, it stays, with everything that it retains.
             assert!(freed == 0 || freed == own, "{name} {root:?}: {freed} freed of {own}");
             freed_here += u64::from(freed > 0);

@@ -169,7 +169,7 @@ fn handles_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>,
 fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
     let query = RetainedQuery { view: RetainedView::Suspects(SUSPECT_SHARE), stacks: context.options.stacks, ..RetainedQuery::default() };
     let report = context.notes.take(retained(context.heap, &query)?);
-    Ok(report.suspects.iter().flatten().try_for_each(|s| {
+    Ok(report.rows.fields().suspects.into_iter().flatten().try_for_each(|s| {
         let (root, content) = (s.roots.first(), s.below.first());
         feed.row([
             (&signature(s)).into(),

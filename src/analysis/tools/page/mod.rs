@@ -73,7 +73,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
         beside(|| heap.filter(|_| query.analyze.graph).map(icicle), || heap.map(|_| crate::analysis::heap(&runtime, &map)));
     let icicle = drawn.and_then(|drawn| parts.asked("icicle", || drawn));
     let retained = parts.of("suspects", answers.retained());
-    let suspects = heap.zip(retained).map(|(heap, r)| with_paths(heap, r.suspects.as_deref().unwrap_or_default(), &notes));
+    let suspects = heap.zip(retained).map(|(heap, r)| with_paths(heap, r.rows.fields().suspects.map_or(&[], Vec::as_slice), &notes));
     let merged = StacksQuery { merge: true, ..StacksQuery::default() };
     let stacks = parts.asked("stacks", || stacks(&runtime, &merged));
     let locks = parts.of("locks", answers.locks()).filter(|l| !l.waits.is_empty() || !l.deadlocks.is_empty()).cloned();
