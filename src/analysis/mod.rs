@@ -119,7 +119,7 @@ pub use threads::requests::{
 };
 pub use threads::stacks::{
     CodeKind, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksQuery,
-    StacksReport, ThreadStackModel, stacks,
+    StacksReport, StacksRows, ThreadStackModel, stacks,
 };
 pub(crate) use threads::stacks::{
     FailFast, Recursion, each_stack, fail_fast, folded_stacks, folded_tree, frame_label, recursion, repeated_frames,

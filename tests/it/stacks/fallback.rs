@@ -262,7 +262,7 @@ fn stacks_of_a_dump_without_its_code_map_are_scanned() {
     let runtime = Dump::of(file, &gcdump::OpenOptions::default()).runtime().unwrap();
     let answer = stacks(&runtime, &StacksQuery::default()).unwrap();
     assert!(!answer.notes.complete(), "nothing is said");
-    for thread in answer.data.threads.unwrap() {
+    for thread in answer.data.rows.threads() {
         assert!(thread.coverage != StackCoverage::Precise && thread.gaps.iter().any(|gap| gap.loses_frames), "{thread:?}");
         assert!(thread.frames.iter().all(|f| f.kind == StackFrameKind::Runtime), "{thread:?}");
     }

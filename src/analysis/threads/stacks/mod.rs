@@ -68,7 +68,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let (mut list, mut merger) = (Vec::new(), Merger::default());
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
     let mut answer = each_stack(runtime, query, &mut add)?;
-    let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
+    let rows =
+        if query.merge { StacksRows::Merged { merged: merger.merged() } } else { StacksRows::Threads { threads: list, not_listed: None } };
     let notes = Collector::new();
     let fault = runtime.fault().filter(|fault| {
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
@@ -79,8 +80,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         answer.notes.extend(&runtime.file().facts.lost.of_modules());
         answer.notes.extend(&notes.notes());
     }
-    let framework = asks_for_framework(&query.methods, threads.as_deref().unwrap_or_default());
-    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
+    let framework = asks_for_framework(&query.methods, rows.threads());
+    Ok(answer.map(|total| StacksReport { total, rows, fault, framework }))
 }
 
 /// Like [`stacks`], but passes each thread to `each`, the crashed thread first, so that not all need to be in memory. Returns the number of threads.
