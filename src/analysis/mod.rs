@@ -28,8 +28,8 @@ pub use compare::diff::{
 #[cfg(feature = "cli")]
 pub(crate) use compare::track::survivors;
 pub use compare::track::{
-    Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackQuery, TrackReport, TrackSums, TrackType,
-    TrackView, track,
+    Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackQuery, TrackReport, TrackRows, TrackSums,
+    TrackType, TrackView, track,
 };
 pub use condition::rows::RowValue;
 pub use condition::{Condition, ConditionError};

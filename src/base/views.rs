@@ -22,7 +22,7 @@
 ///
 /// gives `RootsRows`, its `Serialize` and `JsonSchema`, and `fields()`, which returns references to the fields of the enum's value as a
 /// `RootsFields` in which those of the other views are `None`. JSON has all of them, in the order of their declaration. The report has the enum as a
-/// field with `#[serde(flatten)]`; if JSON has other fields in between, the report is serialized as a struct of its own ([`written_as!`](super::written_as)).
+/// field with `#[serde(flatten)]`; if JSON has other fields in between, the report implements `Serialize` by another struct ([`written_as!`](super::written_as)).
 macro_rules! views {
     (
         $(#[$meta:meta])*
@@ -93,7 +93,7 @@ mod tests {
     use serde_json::to_string;
 
     views! {
-        /// What is listed.
+        /// The plants that are listed.
         pub enum Rows as Fields {
             /// The trees.
             Trees {
@@ -118,7 +118,7 @@ mod tests {
     struct Garden {
         /// The area.
         area: u32,
-        /// What is listed.
+        /// The plants.
         #[serde(flatten)]
         rows: Rows,
         /// The owner.
