@@ -85,7 +85,7 @@ pub use holders::retained::{
     Suspect, SuspectKind, TopRetained, TreeRow, objsize, retained,
 };
 pub(crate) use holders::roots::each_root;
-pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsReport, roots};
+pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsReport, RootsRows, roots};
 pub(crate) use objects::list::{ObjectBatch, ObjectsQuery, objects};
 pub use objects::near::{NearKind, NearQuery, NearReport, NearRow, near};
 pub use objects::object::{CutShort, DimensionModel, ObjectQuery, ObjectReport, object, value};

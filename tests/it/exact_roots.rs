@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{ask, cases, run, sample};
 use gcdump::analysis::PathModel;
 use gcdump::analysis::{
-    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RetainedRows, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect,
-    objsize, paths, retained, roots, unreachable, whatif,
+    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RetainedRows, RootsQuery, RootsRows, UnreachableQuery, WhatifQuery, bridge,
+    collect, objsize, paths, retained, roots, unreachable, whatif,
 };
 use gcdump::cli::Exit;
 use gcdump::model::{CoverageKind, RootKind, RootModel, Stacks};
@@ -31,8 +31,15 @@ fn heap(name: &str) -> Heap {
     gcdump::open(path_of(name)).unwrap().runtime().unwrap().heap().unwrap()
 }
 
-fn all_roots(heap: &Heap) -> Vec<RootModel> {
-    roots(heap, &RootsQuery::default()).unwrap().data.roots.unwrap()
+/// The roots that `roots` lists by default.
+pub fn all_roots(heap: &Heap) -> Vec<RootModel> {
+    listed(heap, &RootsQuery::default())
+}
+
+/// The roots of an answer to a query without `stat`.
+pub fn listed(heap: &Heap, query: &RootsQuery) -> Vec<RootModel> {
+    let RootsRows::Roots { roots } = roots(heap, query).unwrap().data.rows else { panic!("{query:?}") };
+    roots
 }
 
 fn paths_to(heap: &Heap, object: Addr, stacks: Stacks, most: usize) -> Vec<PathModel> {
@@ -142,7 +149,8 @@ fn stacks_has_the_same_meaning_in_every_command() {
             for coverage in [&tree.coverage, &garbage.coverage, &full.coverage, &size.coverage, &found.coverage, &list.coverage] {
                 assert_eq!(coverage.iter().any(counted), stacks != Stacks::None, "{name}");
             }
-            assert_eq!(list.roots.as_ref().unwrap().iter().any(|r| r.kind.is_of_stacks()), stacks != Stacks::None, "{name}");
+            let RootsRows::Roots { roots } = &list.rows else { panic!("{name}") };
+            assert_eq!(roots.iter().any(|r| r.kind.is_of_stacks()), stacks != Stacks::None, "{name}");
             reached.push(garbage.reached.count);
         }
         let [precise, scanned, without] = reached[..] else { panic!() };

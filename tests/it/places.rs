@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
-use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, roots, stat, statics, where_is};
+use crate::exact_roots::all_roots;
+use gcdump::analysis::{HandlesQuery, StatQuery, handles, stat, statics, where_is};
 use gcdump::analysis::{PlaceKind, WhereReport};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
@@ -48,7 +49,7 @@ fn handles_and_queue_entries() {
                 seen += 1;
             }
         }
-        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let all = all_roots(&heap);
         for root in all.iter().filter(|r| r.kind == RootKind::FinalizerReady).take(2) {
             let found = at(&heap, root.address.unwrap());
             assert_eq!((found.kind, found.target), (PlaceKind::FinalizationQueue, Some(root.object)), "{name} {root:?}");
@@ -63,7 +64,7 @@ fn handles_and_queue_entries() {
 fn static_fields() {
     let (mut references, mut primitives, mut of_threads) = (0, 0, 0);
     for (name, heap) in sample(DUMPS, 3).into_iter().map(heap_of) {
-        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let all = all_roots(&heap);
         for root in all.iter().filter(|r| r.kind == RootKind::Static).step_by(9).take(5) {
             let found = at(&heap, root.address.unwrap());
             let one_name = all.iter().filter(|r| r.kind == RootKind::Static && r.address == root.address).count() == 1;

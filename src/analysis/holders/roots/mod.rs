@@ -83,7 +83,9 @@ impl Tally {
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
     let mut list = Vec::new();
     let mut answer = each_root(heap, query, &mut |root| list.push(root))?;
-    answer.data.roots = (!query.stat).then_some(list);
+    if let RootsRows::Roots { roots } = &mut answer.data.rows {
+        *roots = list;
+    }
     Ok(answer)
 }
 
@@ -128,8 +130,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         total: len64(picked.len()),
         counts: counts.collect(),
         coverage: roots.coverage(options.stacks),
-        roots: None,
-        types: None,
+        rows: RootsRows::Roots { roots: Vec::new() },
         stacks: options.stacks,
         shown: None,
         dependents: None,
@@ -153,7 +154,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
             _ => Key::text(t.type_name.as_deref()),
         });
         report.shown = cut(&mut rows, query.top);
-        report.types = Some(rows);
+        report.rows = RootsRows::Types { types: rows };
         return report;
     }
     let direction = query.sort.and_then(|order| order.direction);
