@@ -74,10 +74,13 @@ pub use holders::inspect::{InspectQuery, InspectReport, InspectionId, Inspection
 pub use holders::liveness::{
     BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeQuery, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref,
     CollectGeneration, CollectQuery, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectsByType, TypeBytes,
-    UnreachableQuery, UnreachableReport, WhatifComponent, WhatifQuery, WhatifReport, WhatifWeak, bridge, collect, unreachable, whatif,
+    UnreachableQuery, UnreachableReport, UnreachableRows, WhatifComponent, WhatifQuery, WhatifReport, WhatifWeak, bridge, collect,
+    unreachable, whatif,
 };
 pub use holders::paths::{PathsQuery, paths};
-pub use holders::refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsQuery, RefsReport, YoungCards, refs};
+pub use holders::refs::{
+    RefBy, RefList, RefListRows, RefObject, RefRow, RefSort, RefType, RefVia, RefsQuery, RefsReport, YoungCards, refs,
+};
 pub(crate) use holders::retained::SUSPECT_SHARE;
 pub use holders::retained::{
     BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, Retained, RetainedBy,
