@@ -105,7 +105,8 @@ pub use threads::async_chains::{
 };
 pub(crate) use threads::exceptions::ExceptionReader;
 pub use threads::exceptions::{
-    ExceptionGroup, ExceptionModel, ExceptionsQuery, ExceptionsReport, FrameModel, HeapExceptionModel, exceptions,
+    ExceptionGroup, ExceptionModel, ExceptionsQuery, ExceptionsReport, ExceptionsRows, FrameModel, HeapExceptionModel, HeapExceptions,
+    exceptions,
 };
 pub use threads::list::{GcMode, SuspendedThread, SuspensionModel, ThreadModel, ThreadsQuery, ThreadsReport, threads};
 pub use threads::locks::{

@@ -30,7 +30,7 @@ impl Given {
             |of: &dyn Fn(&str) -> bool| roots.iter().find(|r| r.type_name.as_deref().is_some_and(of)).map_or(roots[0].object, |r| r.object);
         Given {
             object: object(&|t| t.contains("Dictionary")),
-            exception: exceptions(&heap, &ExceptionsQuery::default()).unwrap().data.exceptions.unwrap()[0].address,
+            exception: heap.exceptions().unwrap().exceptions[0].address,
             array: object(&|t| t == "System.Object[]"),
             table: roots[0].method_table.unwrap(),
         }
