@@ -92,7 +92,7 @@ pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsR
 pub(crate) use objects::list::{ObjectBatch, ObjectsQuery, objects};
 pub use objects::near::{NearKind, NearQuery, NearReport, NearRow, near};
 pub use objects::object::{CutShort, DimensionModel, ObjectQuery, ObjectReport, object, value};
-pub use objects::stat::{GroupStat, StatBy, StatQuery, StatReport, StatSort, StatTotals, TypeStat, TypeStats, stat};
+pub use objects::stat::{GroupStat, StatBy, StatQuery, StatReport, StatRows, StatSort, StatTotals, TypeStat, TypeStats, stat};
 pub(crate) use objects::statics::each_static;
 pub use objects::statics::statics;
 pub use objects::strings::{StringModel, StringSort, StringTotals, StringsQuery, StringsReport, strings};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
 use crate::exact_roots::all_roots;
-use gcdump::analysis::{HandlesQuery, StatQuery, handles, stat, statics, where_is};
+use gcdump::analysis::{HandlesQuery, handles, statics, where_is};
 use gcdump::analysis::{PlaceKind, WhereReport};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
@@ -166,7 +166,7 @@ fn structures_of_the_runtime() {
             let found = at(&heap, thread.address);
             assert_eq!((found.kind, found.managed_id, found.offset), (PlaceKind::Thread, thread.id, Some(0)), "{name} {found:?}");
         }
-        let types = stat(&heap, &StatQuery::default()).unwrap().data.types.unwrap();
+        let types = heap.stat().unwrap().data.types;
         for mt in types.iter().take(12).map(|t| t.method_table) {
             let found = at(&heap, mt);
             assert_eq!(found.kind, PlaceKind::MethodTable, "{name} {mt} {found:?}");

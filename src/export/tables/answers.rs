@@ -68,7 +68,7 @@ fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -
         }
         None => IndexVec::new(),
     };
-    let mut rows: Vec<_> = context.stat.types.iter().flatten().collect();
+    let mut rows: Vec<_> = context.stat.types.iter().collect();
     rows.sort_unstable_by_key(|row| (row.method_table, &row.type_name));
     let known: Map<Addr, _> = kinds.iter().map(|kind| (kind.method_table, kind)).collect();
     for (row, id) in rows.into_iter().zip(0u32..) {
