@@ -64,7 +64,7 @@ pub use heap::fragmentation::{
     PinnedTypeModel, fragmentation,
 };
 pub(crate) use heap::handles::each_handle;
-pub use heap::handles::{HandleBy, HandleGroup, HandleStat, HandleUseStat, HandlesQuery, HandlesReport, handles};
+pub use heap::handles::{HandleBy, HandleGroup, HandleStat, HandleUseStat, HandlesQuery, HandlesReport, HandlesRows, HandlesView, handles};
 pub use heap::heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapQuery, MapRows};
 pub(crate) use heap::known::{KnownNumbers, known};
 pub use heap::oom::oom;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
 use crate::exact_roots::all_roots;
-use gcdump::analysis::{HandlesQuery, handles, statics, where_is};
+use gcdump::analysis::{HandlesQuery, HandlesRows, handles, statics, where_is};
 use gcdump::analysis::{PlaceKind, WhereReport};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
@@ -40,7 +40,9 @@ fn at(heap: &Heap, address: Addr) -> WhereReport {
 fn handles_and_queue_entries() {
     let (mut seen, mut queued) = (0, 0);
     for (name, heap) in heaps() {
-        let list = handles(heap.runtime(), &HandlesQuery::default()).unwrap().data.handles.unwrap();
+        let HandlesRows::Handles { handles: list, .. } = handles(heap.runtime(), &HandlesQuery::default()).unwrap().data.rows else {
+            panic!("{name}")
+        };
         for kind in HandleKind::ALL {
             for h in list.iter().filter(|h| h.kind == kind).take(3) {
                 let found = at(&heap, h.address);

@@ -305,3 +305,17 @@ pub struct MergedFrame {
     /// Line in that file, from 1.
     pub line: Option<u32>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_fields_of_all_views_in_order() {
+        let json = |rows| serde_json::to_string(&StacksReport { total: 2, rows, fault: None, framework: false }).unwrap();
+        let threads = |not_listed| StacksRows::Threads { threads: Vec::new(), not_listed };
+        assert_eq!(json(threads(None)), r#"{"total":2,"threads":[],"fault":null,"merged":null}"#);
+        assert_eq!(json(threads(Some(3))), r#"{"total":2,"threads":[],"not_listed":3,"fault":null,"merged":null}"#);
+        assert_eq!(json(StacksRows::Merged { merged: Vec::new() }), r#"{"total":2,"threads":null,"fault":null,"merged":[]}"#);
+    }
+}
