@@ -31,9 +31,9 @@ fn threads_with_ids_of_another_namespace_have_their_stacks() {
         let [own, other] = [file, renumbered].map(|file| stacks(&dump_of(file).runtime().unwrap(), &StacksQuery::default()).unwrap());
         let [ids, complete] = [own.notes.iter(), other.notes.iter()].map(|mut notes| notes.any(|n| n.kind == NoteKind::ThreadIds));
         assert_eq!((ids, complete, own.complete()), (false, true, other.complete()), "{name}");
-        let own = own.data.threads.unwrap();
+        let own = own.data.rows.threads();
         assert!(own.iter().any(|t| !t.frames.is_empty()), "{name}");
-        for (own, other) in own.iter().zip(other.data.threads.unwrap()) {
+        for (own, other) in own.iter().zip(other.data.rows.threads()) {
             assert_eq!((own.managed_id, own.os_id.map(|id| id + u64::from(OTHER))), (other.managed_id, other.os_id), "{name}");
             assert_eq!((own.crashed, format!("{:?}", own.frames)), (other.crashed, format!("{:?}", other.frames)), "{name}");
         }
@@ -46,7 +46,7 @@ fn a_thread_that_the_dump_does_not_have_gets_no_other_id() {
     let mut file = opened("net10-wks-deadlock-heap");
     let ids = |file: &DumpFile| -> Vec<Option<u64>> {
         let answer = stacks(&dump_of(file.clone()).runtime().unwrap(), &StacksQuery::default()).unwrap();
-        answer.data.threads.unwrap().iter().map(|t| t.os_id).collect()
+        answer.data.rows.threads().iter().map(|t| t.os_id).collect()
     };
     let before = ids(&file);
     file.threads.retain(|t| Some(u64::from(t.id)) != before[0]);

@@ -1,7 +1,9 @@
 //! Common analyses as methods with default arguments. The functions in [`crate::analysis`] accept all queries.
 
-use super::{PathsQuery, RetainedQuery, StringsQuery, exceptions, objsize, paths, retained, strings};
-use crate::analysis::{ExceptionsReport, ObjSizeReport, PathsReport, RetainedReport, StringsReport};
+use super::{ExceptionsQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, objsize, paths, retained, strings};
+use crate::analysis::{
+    ExceptionsReport, ExceptionsRows, HeapExceptions, ObjSizeReport, PathsReport, RetainedReport, RetainedRows, StringsReport, TopRetained,
+};
 use crate::base::{Addr, Answer};
 use crate::managed::Object;
 use crate::model::Stacks;
@@ -22,8 +24,11 @@ impl Heap {
     ///
     /// # Errors
     /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
-    pub fn retained(&self) -> Result<Answer<RetainedReport>, Error> {
-        retained(self, &RetainedQuery::default())
+    pub fn retained(&self) -> Result<Answer<TopRetained>, Error> {
+        Ok(retained(self, &RetainedQuery::default())?.map(|RetainedReport { rows, totals, coverage, .. }| {
+            let (objects, types) = if let RetainedRows::Top { objects, types, .. } = rows { (objects, types) } else { Default::default() };
+            TopRetained { objects, types, totals, coverage }
+        }))
     }
 
     /// Duplicate strings: [`strings`] with its defaults.
@@ -38,8 +43,11 @@ impl Heap {
     ///
     /// # Errors
     /// See [`exceptions`].
-    pub fn exceptions(&self) -> Result<Answer<ExceptionsReport>, Error> {
-        exceptions(self, &super::ExceptionsQuery::default())
+    pub fn exceptions(&self) -> Result<Answer<HeapExceptions>, Error> {
+        Ok(exceptions(self, &ExceptionsQuery::default())?.map(|ExceptionsReport { total, preallocated, groups, rows, .. }| {
+            let exceptions = if let ExceptionsRows::Exceptions { exceptions } = rows { exceptions } else { Vec::new() };
+            HeapExceptions { total, preallocated, groups, exceptions }
+        }))
     }
 }
 

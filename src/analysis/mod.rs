@@ -28,8 +28,8 @@ pub use compare::diff::{
 #[cfg(feature = "cli")]
 pub(crate) use compare::track::survivors;
 pub use compare::track::{
-    Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackQuery, TrackReport, TrackSums, TrackType,
-    TrackView, track,
+    Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackQuery, TrackReport, TrackRows, TrackSums,
+    TrackType, TrackView, track,
 };
 pub use condition::rows::RowValue;
 pub use condition::{Condition, ConditionError};
@@ -64,7 +64,7 @@ pub use heap::fragmentation::{
     PinnedTypeModel, fragmentation,
 };
 pub(crate) use heap::handles::each_handle;
-pub use heap::handles::{HandleBy, HandleGroup, HandleStat, HandleUseStat, HandlesQuery, HandlesReport, handles};
+pub use heap::handles::{HandleBy, HandleGroup, HandleStat, HandleUseStat, HandlesQuery, HandlesReport, HandlesRows, HandlesView, handles};
 pub use heap::heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapQuery, MapRows};
 pub(crate) use heap::known::{KnownNumbers, known};
 pub use heap::oom::oom;
@@ -74,22 +74,25 @@ pub use holders::inspect::{InspectQuery, InspectReport, InspectionId, Inspection
 pub use holders::liveness::{
     BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeQuery, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref,
     CollectGeneration, CollectQuery, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectsByType, TypeBytes,
-    UnreachableQuery, UnreachableReport, WhatifComponent, WhatifQuery, WhatifReport, WhatifWeak, bridge, collect, unreachable, whatif,
+    UnreachableQuery, UnreachableReport, UnreachableRows, WhatifComponent, WhatifQuery, WhatifReport, WhatifWeak, bridge, collect,
+    unreachable, whatif,
 };
 pub use holders::paths::{PathsQuery, paths};
-pub use holders::refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsQuery, RefsReport, YoungCards, refs};
+pub use holders::refs::{
+    RefBy, RefList, RefListRows, RefObject, RefRow, RefSort, RefType, RefVia, RefsQuery, RefsReport, YoungCards, refs,
+};
 pub(crate) use holders::retained::SUSPECT_SHARE;
 pub use holders::retained::{
     BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, Retained, RetainedBy,
-    RetainedDetail, RetainedGroup, RetainedObject, RetainedQuery, RetainedReport, RetainedType, RetainedView, SampledTypes, Suspect,
-    SuspectKind, TreeRow, objsize, retained,
+    RetainedDetail, RetainedGroup, RetainedObject, RetainedQuery, RetainedReport, RetainedRows, RetainedType, RetainedView, SampledTypes,
+    Suspect, SuspectKind, TopRetained, TreeRow, objsize, retained,
 };
 pub(crate) use holders::roots::each_root;
-pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsReport, roots};
+pub use holders::roots::{DependentModel, RootCount, RootType, RootsQuery, RootsReport, RootsRows, roots};
 pub(crate) use objects::list::{ObjectBatch, ObjectsQuery, objects};
 pub use objects::near::{NearKind, NearQuery, NearReport, NearRow, near};
 pub use objects::object::{CutShort, DimensionModel, ObjectQuery, ObjectReport, object, value};
-pub use objects::stat::{GroupStat, StatBy, StatQuery, StatReport, StatSort, StatTotals, TypeStat, TypeStats, stat};
+pub use objects::stat::{GroupStat, StatBy, StatQuery, StatReport, StatRows, StatSort, StatTotals, TypeStat, TypeStats, stat};
 pub(crate) use objects::statics::each_static;
 pub use objects::statics::statics;
 pub use objects::strings::{StringModel, StringSort, StringTotals, StringsQuery, StringsReport, strings};
@@ -102,7 +105,8 @@ pub use threads::async_chains::{
 };
 pub(crate) use threads::exceptions::ExceptionReader;
 pub use threads::exceptions::{
-    ExceptionGroup, ExceptionModel, ExceptionsQuery, ExceptionsReport, FrameModel, HeapExceptionModel, exceptions,
+    ExceptionGroup, ExceptionModel, ExceptionsQuery, ExceptionsReport, ExceptionsRows, FrameModel, HeapExceptionModel, HeapExceptions,
+    exceptions,
 };
 pub use threads::list::{GcMode, SuspendedThread, SuspensionModel, ThreadModel, ThreadsQuery, ThreadsReport, threads};
 pub use threads::locks::{
@@ -119,7 +123,7 @@ pub use threads::requests::{
 };
 pub use threads::stacks::{
     CodeKind, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksQuery,
-    StacksReport, ThreadStackModel, stacks,
+    StacksReport, StacksRows, ThreadStackModel, stacks,
 };
 pub(crate) use threads::stacks::{
     FailFast, Recursion, each_stack, fail_fast, folded_stacks, folded_tree, frame_label, recursion, repeated_frames,

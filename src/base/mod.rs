@@ -30,6 +30,7 @@ mod thousands;
 pub(crate) mod threads;
 mod token;
 mod utf16;
+mod views;
 mod word;
 
 pub(crate) use addr::PAGE;
@@ -67,4 +68,5 @@ pub(crate) use thousands::{be, thousands, verb};
 pub use thousands::{in_units, plural};
 pub use token::{Token, TokenTable};
 pub(crate) use utf16::{drop_split_pair, escaped_unit, utf16};
+pub(crate) use views::{views, written_as};
 pub use word::Word;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::common::{self, cases, sample};
 use asked::{Asked, Outcome};
 use gcdump::analysis::HeapExceptionModel;
-use gcdump::analysis::{ContractsQuery, ExceptionsQuery, RootOptions, RootsQuery, contracts, exceptions, roots};
+use gcdump::analysis::{ContractsQuery, RootOptions, RootsQuery, contracts, roots};
 use gcdump::internals::contract::{DescriptorItem, Overlay, RawDescriptor, parse_descriptor};
 use gcdump::model::{CoverageKind, RootKind, Stacks};
 use gcdump::{Dump, Name};
@@ -298,9 +298,9 @@ fn check_table(process: &Process, name: &str, elsewhere: &BTreeMap<&str, &str>) 
 type Frames = Vec<(Option<Name>, Vec<Option<Name>>)>;
 
 fn frames(dump: &Dump) -> (bool, Frames) {
-    let answer = exceptions(&dump.runtime().unwrap().heap().unwrap(), &ExceptionsQuery::default()).unwrap();
+    let answer = dump.runtime().unwrap().heap().unwrap().exceptions().unwrap();
     let methods = |e: &HeapExceptionModel| e.stack.iter().map(|f| f.method.clone()).collect();
-    (answer.complete(), answer.data.exceptions.unwrap().iter().map(|e| (e.type_name.clone(), methods(e))).collect())
+    (answer.complete(), answer.exceptions.iter().map(|e| (e.type_name.clone(), methods(e))).collect())
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{ask, cases, run, sample};
 use gcdump::analysis::PathModel;
 use gcdump::analysis::{
-    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect, objsize, paths,
-    retained, roots, unreachable, whatif,
+    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RetainedRows, RootsQuery, RootsRows, UnreachableQuery, WhatifQuery, bridge,
+    collect, objsize, paths, retained, roots, unreachable, whatif,
 };
 use gcdump::cli::Exit;
 use gcdump::model::{CoverageKind, RootKind, RootModel, Stacks};
@@ -31,8 +31,15 @@ fn heap(name: &str) -> Heap {
     gcdump::open(path_of(name)).unwrap().runtime().unwrap().heap().unwrap()
 }
 
-fn all_roots(heap: &Heap) -> Vec<RootModel> {
-    roots(heap, &RootsQuery::default()).unwrap().data.roots.unwrap()
+/// The roots that `roots` lists by default.
+pub fn all_roots(heap: &Heap) -> Vec<RootModel> {
+    listed(heap, &RootsQuery::default())
+}
+
+/// The roots of an answer to a query without `stat`.
+pub fn listed(heap: &Heap, query: &RootsQuery) -> Vec<RootModel> {
+    let RootsRows::Roots { roots } = roots(heap, query).unwrap().data.rows else { panic!("{query:?}") };
+    roots
 }
 
 fn paths_to(heap: &Heap, object: Addr, stacks: Stacks, most: usize) -> Vec<PathModel> {
@@ -125,7 +132,8 @@ fn stacks_has_the_same_meaning_in_every_command() {
             let full = collect(&heap, &CollectQuery { generation: 2, stacks, ..CollectQuery::default() }).unwrap();
             assert_eq!(tree.totals.reachable_objects, garbage.reached.count, "{name}");
             assert_eq!(full.survivors.count + full.untouched.count, garbage.reached.count, "{name}");
-            let object = tree.objects.as_ref().unwrap()[0].address;
+            let RetainedRows::Top { objects, .. } = &tree.rows else { panic!("{:?}", tree.rows) };
+            let object = objects[0].address;
             let size = objsize(&heap, object, stacks).unwrap();
             let found = paths(&heap, &PathsQuery { stacks, ..PathsQuery::to(object) }).unwrap();
             let query = RootsQuery {
@@ -141,7 +149,8 @@ fn stacks_has_the_same_meaning_in_every_command() {
             for coverage in [&tree.coverage, &garbage.coverage, &full.coverage, &size.coverage, &found.coverage, &list.coverage] {
                 assert_eq!(coverage.iter().any(counted), stacks != Stacks::None, "{name}");
             }
-            assert_eq!(list.roots.as_ref().unwrap().iter().any(|r| r.kind.is_of_stacks()), stacks != Stacks::None, "{name}");
+            let RootsRows::Roots { roots } = &list.rows else { panic!("{name}") };
+            assert_eq!(roots.iter().any(|r| r.kind.is_of_stacks()), stacks != Stacks::None, "{name}");
             reached.push(garbage.reached.count);
         }
         let [precise, scanned, without] = reached[..] else { panic!() };
@@ -192,7 +201,8 @@ fn objects_held_only_by_a_static_field_die_without_it() {
                     ..RetainedQuery::default()
                 },
             );
-            let own = own.unwrap().data.object.unwrap().object.retained;
+            let RetainedRows::Object { object } = own.unwrap().data.rows else { panic!("{name} {root:?}") };
+            let own = object.object.retained;
             // If another root also holds the object, it stays, with everything that it retains.
             assert!(freed == 0 || freed == own, "{name} {root:?}: {freed} freed of {own}");
             freed_here += u64::from(freed > 0);

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::common::{ask, cases, run};
+use crate::exact_roots::all_roots;
 use gcdump::Heap;
 use gcdump::analysis::{PathStep, PathsReport};
-use gcdump::analysis::{PathsQuery, RootsQuery, paths, roots};
+use gcdump::analysis::{PathsQuery, paths};
 use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
 use gcdump::model::{RootKind, RootModel};
@@ -92,7 +93,7 @@ fn the_number_of_roots_is_the_number_that_reach_the_object() {
     {
         let path = corpus(name);
         let heap: Heap = gcdump::open(&path).unwrap().runtime().unwrap().heap().unwrap();
-        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let all = all_roots(&heap);
         let is_static = |r: &&RootModel| matches!(r.kind, RootKind::Static | RootKind::ThreadStatic);
         let statics: BTreeSet<Addr> = all.iter().filter(is_static).filter_map(|r| r.address).collect();
         let referrers = Referrers::of(&path);
@@ -137,7 +138,7 @@ fn the_array_with_the_static_fields_is_not_another_root() {
         ["net8-wks-basics-heap", "net9-wks-basics-heap", "net10-wks-suspects-heap", "net10-svr-handles-heap", "win-net10-wks-roots-full"]
     {
         let heap: Heap = gcdump::open(corpus(name)).unwrap().runtime().unwrap().heap().unwrap();
-        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let all = all_roots(&heap);
         let statics: Vec<&RootModel> = all.iter().filter(|r| r.kind == RootKind::Static).collect();
         assert!(!statics.is_empty(), "{name}");
         for field in &statics {
@@ -167,7 +168,7 @@ fn the_answer_says_how_many_more_roots_there_are() {
     let dump = corpus("net10-wks-suspects-heap");
     let file = dump.to_str().unwrap();
     let heap: Heap = gcdump::open(&dump).unwrap().runtime().unwrap().heap().unwrap();
-    let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+    let all = all_roots(&heap);
     let (mut cut, mut single) = (0, 0);
     for object in all.iter().map(|r| r.object).collect::<BTreeSet<_>>().into_iter().take(60).step_by(cases(6, 1)) {
         let at = object.to_string();

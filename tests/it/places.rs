@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
-use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, roots, stat, statics, where_is};
+use crate::exact_roots::all_roots;
+use gcdump::analysis::{HandlesQuery, HandlesRows, handles, statics, where_is};
 use gcdump::analysis::{PlaceKind, WhereReport};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
@@ -39,7 +40,9 @@ fn at(heap: &Heap, address: Addr) -> WhereReport {
 fn handles_and_queue_entries() {
     let (mut seen, mut queued) = (0, 0);
     for (name, heap) in heaps() {
-        let list = handles(heap.runtime(), &HandlesQuery::default()).unwrap().data.handles.unwrap();
+        let HandlesRows::Handles { handles: list, .. } = handles(heap.runtime(), &HandlesQuery::default()).unwrap().data.rows else {
+            panic!("{name}")
+        };
         for kind in HandleKind::ALL {
             for h in list.iter().filter(|h| h.kind == kind).take(3) {
                 let found = at(&heap, h.address);
@@ -48,7 +51,7 @@ fn handles_and_queue_entries() {
                 seen += 1;
             }
         }
-        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let all = all_roots(&heap);
         for root in all.iter().filter(|r| r.kind == RootKind::FinalizerReady).take(2) {
             let found = at(&heap, root.address.unwrap());
             assert_eq!((found.kind, found.target), (PlaceKind::FinalizationQueue, Some(root.object)), "{name} {root:?}");
@@ -63,7 +66,7 @@ fn handles_and_queue_entries() {
 fn static_fields() {
     let (mut references, mut primitives, mut of_threads) = (0, 0, 0);
     for (name, heap) in sample(DUMPS, 3).into_iter().map(heap_of) {
-        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let all = all_roots(&heap);
         for root in all.iter().filter(|r| r.kind == RootKind::Static).step_by(9).take(5) {
             let found = at(&heap, root.address.unwrap());
             let one_name = all.iter().filter(|r| r.kind == RootKind::Static && r.address == root.address).count() == 1;
@@ -165,7 +168,7 @@ fn structures_of_the_runtime() {
             let found = at(&heap, thread.address);
             assert_eq!((found.kind, found.managed_id, found.offset), (PlaceKind::Thread, thread.id, Some(0)), "{name} {found:?}");
         }
-        let types = stat(&heap, &StatQuery::default()).unwrap().data.types.unwrap();
+        let types = heap.stat().unwrap().data.types;
         for mt in types.iter().take(12).map(|t| t.method_table) {
             let found = at(&heap, mt);
             assert_eq!(found.kind, PlaceKind::MethodTable, "{name} {mt} {found:?}");

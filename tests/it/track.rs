@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use gcdump::analysis::{Certainty, TrackReport};
+use gcdump::analysis::{Certainty, TrackReport, TrackRows};
 use gcdump::analysis::{TrackQuery, TrackView, track};
 use gcdump::cli::Exit;
 use gcdump::{Addr, Answer, Heap};
@@ -116,7 +116,7 @@ fn certain_and_likely_matches_are_right() {
     for pair in pairs.iter().filter(|p| p.truth["refuse"] != true) {
         let answer = ask(pair, TrackView::Objects);
         assert!(answer.complete(), "{}: {:?}", pair.name, answer.notes);
-        let matches = answer.matches.as_ref().unwrap();
+        let TrackRows::Objects { matches } = &answer.rows else { panic!("{}", pair.name) };
         let forth: HashMap<Addr, (Addr, Certainty)> = matches.iter().map(|m| (m.from, (m.to, m.certainty))).collect();
         let back: HashMap<Addr, (Addr, Certainty)> = matches.iter().map(|m| (m.to, (m.from, m.certainty))).collect();
         assert!(forth.len() == matches.len() && back.len() == matches.len(), "{}: an object is matched twice", pair.name);
@@ -163,14 +163,15 @@ fn moved_and_surviving_ranges_cover_the_survivors() {
     for pair in pairs().iter().filter(|p| p.truth["refuse"] != true) {
         let objects = ask(pair, TrackView::Objects);
         let ranges = ask(pair, TrackView::Ranges);
-        let (moved, surviving) = (ranges.moved.as_ref().unwrap(), ranges.surviving.as_ref().unwrap());
+        let TrackRows::Objects { matches } = &objects.rows else { panic!("{}", pair.name) };
+        let TrackRows::Ranges { moved, surviving } = &ranges.rows else { panic!("{}", pair.name) };
         let mut all: Vec<(Addr, Addr, u64)> = moved.iter().map(|r| (r.from, r.to, r.length)).collect();
         all.extend(surviving.iter().map(|r| (r.start, r.start, r.length)));
         all.sort();
         assert!(all.windows(2).all(|w| w[0].0.plus(w[0].2) <= w[1].0), "{}: ranges overlap", pair.name);
         assert!(moved.iter().all(|r| r.from != r.to));
         let mut objects_in = 0;
-        for m in objects.matches.as_ref().unwrap().iter().filter(|m| m.certainty != Certainty::Doubtful) {
+        for m in matches.iter().filter(|m| m.certainty != Certainty::Doubtful) {
             let at = all.partition_point(|r| r.0 <= m.from) - 1;
             let (from, to, length) = all[at];
             let offset = m.from.since(from).unwrap();
@@ -189,8 +190,8 @@ fn sums_add_up() {
         let t = &answer.totals;
         assert_eq!(t.survived.with(t.died).with(t.unknown_before), t.before, "{}", pair.name);
         assert_eq!(t.survived.with(t.born).with(t.unknown_after), t.after, "{}", pair.name);
-        let types = answer.types.as_ref().unwrap();
-        let flows: u64 = answer.generations.as_ref().unwrap().iter().map(|g| g.sum.count).sum();
+        let TrackRows::Types { types, generations } = &answer.rows else { panic!("{}", pair.name) };
+        let flows: u64 = generations.iter().map(|g| g.sum.count).sum();
         let survived: u64 = types.iter().map(|t| t.sums.survived.count).sum();
         assert_eq!((flows, survived), (t.survived.count, t.survived.count), "{}", pair.name);
         // The same objects as in `stat`.

@@ -1,6 +1,6 @@
 //! Numbers of a heap that are unknown, not zero, if parts of the dump are missing: those of the comparison of dumps and of the table `dumps`.
 
-use crate::analysis::StatReport;
+use crate::analysis::TypeStats;
 use crate::session::Heap;
 
 /// Returns a number; `None` for zero if what it counts is not `whole`.
@@ -24,7 +24,7 @@ pub(crate) struct KnownNumbers {
 
 impl KnownNumbers {
     /// `walk` has the objects of `heap` by type.
-    pub(crate) fn of(heap: &Heap, walk: &StatReport) -> KnownNumbers {
+    pub(crate) fn of(heap: &Heap, walk: &TypeStats) -> KnownNumbers {
         let listed = heap.segments_whole() && !heap.segment_models().is_empty();
         KnownNumbers {
             walked: walk.totals.count > 0 || walk.totals.free_count > 0 || walk.coverage.complete && listed,

@@ -10,8 +10,8 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{FitArg, SortArg, TypesArg};
 use super::super::values::address;
-use crate::analysis::ExceptionsReport;
 use crate::analysis::{ExceptionsQuery, exceptions};
+use crate::analysis::{ExceptionsReport, ExceptionsRows};
 use crate::base::{Addr, Answer};
 use crate::model::ExceptionSort;
 use crate::output::Paging;
@@ -65,8 +65,11 @@ impl Command for Exceptions {
         let query = ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object, sort: self.sort.given() };
         let mut answer = exceptions(&at.heap()?, &query)?;
         // The exceptions in flight are among the rows that a terminal shows.
-        if self.rows.on_screen(at).is_some() && !self.sort.is_given() {
-            answer.data.exceptions.iter_mut().for_each(|list| list.sort_by_key(|e| e.thread.is_none()));
+        if let ExceptionsRows::Exceptions { exceptions } = &mut answer.data.rows
+            && self.rows.on_screen(at).is_some()
+            && !self.sort.is_given()
+        {
+            exceptions.sort_by_key(|e| e.thread.is_none());
         }
         Ok(answer)
     }

@@ -10,7 +10,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::SortedRowsArgs;
 use super::super::values::type_pattern;
 use crate::analysis::{HandleBy, HandlesReport};
-use crate::analysis::{HandlesQuery, handles};
+use crate::analysis::{HandlesQuery, HandlesView, handles};
 use crate::base::Answer;
 use crate::model::{HandleKind, HandleSort};
 use crate::output::{Paging, View};
@@ -73,9 +73,12 @@ impl Command for Handles {
         let query = HandlesQuery {
             kinds: self.kinds.clone(),
             object_types: self.object_type.clone(),
-            stat: self.stat,
-            memory: self.memory,
-            by: self.by,
+            view: match self.by {
+                Some(by) => HandlesView::By(by),
+                None if self.memory => HandlesView::Memory,
+                None if self.stat => HandlesView::Counts,
+                None => HandlesView::Handles,
+            },
             sort: self.rows.order(),
             top: self.rows.found(at),
         };

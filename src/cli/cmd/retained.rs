@@ -10,7 +10,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_name};
 use super::super::select::{PageArgs, TypesArg};
-use crate::analysis::{RetainedBy, RetainedReport};
+use crate::analysis::{RetainedBy, RetainedReport, RetainedRows};
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::Answer;
 use crate::output::Paging;
@@ -107,6 +107,7 @@ impl Command for Retained {
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        exit.negative_if(report.types.as_ref().is_some_and(Vec::is_empty) && !self.types.is_empty())
+        let none = matches!(&report.rows, RetainedRows::Top { types, .. } if types.is_empty());
+        exit.negative_if(none && !self.types.is_empty())
     }
 }

@@ -9,7 +9,7 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{Select, SortArg, TopArg};
-use crate::analysis::{StatBy, StatReport, StatSort};
+use crate::analysis::{StatBy, StatReport, StatRows, StatSort};
 use crate::analysis::{StatQuery, stat};
 use crate::base::Answer;
 use crate::output::Paging;
@@ -61,7 +61,7 @@ impl Command for Stat {
     }
 
     fn next(&self, report: &StatReport, _at: &At<'_>) -> Option<&'static str> {
-        report.types.as_ref().filter(|types| !types.is_empty()).map(|_| "retained --suspects")
+        matches!(&report.rows, StatRows::Types { types } if !types.is_empty()).then_some("retained --suspects")
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -68,7 +68,7 @@ fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -
         }
         None => IndexVec::new(),
     };
-    let mut rows: Vec<_> = context.stat.types.iter().flatten().collect();
+    let mut rows: Vec<_> = context.stat.types.iter().collect();
     rows.sort_unstable_by_key(|row| (row.method_table, &row.type_name));
     let known: Map<Addr, _> = kinds.iter().map(|kind| (kind.method_table, kind)).collect();
     for (row, id) in rows.into_iter().zip(0u32..) {
@@ -169,7 +169,7 @@ fn handles_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>,
 fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
     let query = RetainedQuery { view: RetainedView::Suspects(SUSPECT_SHARE), stacks: context.options.stacks, ..RetainedQuery::default() };
     let report = context.notes.take(retained(context.heap, &query)?);
-    Ok(report.suspects.iter().flatten().try_for_each(|s| {
+    Ok(report.rows.fields().suspects.into_iter().flatten().try_for_each(|s| {
         let (root, content) = (s.roots.first(), s.below.first());
         feed.row([
             (&signature(s)).into(),

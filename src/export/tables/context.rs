@@ -1,7 +1,7 @@
 //! Options for writing tables, and the state that the tables of a dump share.
 
 use super::block::Value;
-use crate::analysis::StatReport;
+use crate::analysis::TypeStats;
 use crate::base::{Addr, Collector, IndexVec, Name};
 use crate::gc::{ObjectStarts, TypeIndex};
 use crate::model::{ExportFormat, ExportTable, Stacks};
@@ -43,7 +43,7 @@ pub(super) struct Context<'c> {
     pub(super) namer: &'c Namer,
     pub(super) notes: &'c Collector,
     pub(super) starts: &'c ObjectStarts,
-    pub(super) stat: &'c StatReport,
+    pub(super) stat: &'c TypeStats,
     pub(super) types: IndexVec<TypeIndex, Option<HeapType>>,
     pub(super) options: &'c Tables,
 }

@@ -4,7 +4,7 @@ use super::block::{Block, Value};
 use super::context::Context;
 use super::feed::Feed;
 use super::{Sink, columns};
-use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, KnownNumbers};
+use crate::analysis::{FinalizersQuery, HandlesQuery, HandlesView, HeapQuery, KnownNumbers};
 use crate::analysis::{app, finalizers, handles, head_parts, heap, known};
 use crate::base::{Answer, Collector, Missing, total};
 use crate::dump::DumpFacts;
@@ -56,7 +56,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let (gc, numbers) = (gc.facts(), KnownNumbers::of(context.heap, context.stat));
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
     // Handles and finalizers may be unreadable even if the heap is readable.
-    let counts = handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() });
+    let counts = handles(runtime, &HandlesQuery { view: HandlesView::Counts, ..HandlesQuery::default() });
     let all_handles = counts.as_ref().is_ok_and(Answer::complete);
     let counts = or_noted(counts, "handles", notes);
     let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));

@@ -9,8 +9,8 @@ use super::dumps::or_noted;
 use super::feed::Feed;
 use crate::analysis::ThreadStackModel;
 use crate::analysis::{
-    AsyncQuery, ExceptionsQuery, LocksQuery, ModulesQuery, RequestsQuery, StacksQuery, StaticsQuery, ThreadsQuery, async_chains,
-    each_stack, exceptions, locks, modules, requests, statics, threads,
+    AsyncQuery, LocksQuery, ModulesQuery, RequestsQuery, StacksQuery, StaticsQuery, ThreadsQuery, async_chains, each_stack, locks, modules,
+    requests, statics, threads,
 };
 use crate::base::{Addr, len64};
 use crate::model::ExportTable;
@@ -122,9 +122,8 @@ fn frames_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
 }
 
 fn exceptions_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
-    let answer = exceptions(context.heap, &ExceptionsQuery::default());
-    let Some(report) = or_noted(answer, "exceptions", context.notes) else { return ControlFlow::Continue(()) };
-    report.exceptions.iter().flatten().try_for_each(|e| {
+    let Some(report) = or_noted(context.heap.exceptions(), "exceptions", context.notes) else { return ControlFlow::Continue(()) };
+    report.exceptions.iter().try_for_each(|e| {
         feed.row([
             context.object(e.address),
             e.address.into(),

@@ -9,8 +9,7 @@ use super::feed::{Opened, fed};
 use super::fields::Fields;
 use super::objects::Retention;
 use super::{About, answers, columns, dumps, objects, process, sink};
-use crate::analysis::StatReport;
-use crate::analysis::{StatQuery, stat};
+use crate::analysis::TypeStats;
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, IndexVec, Name};
 use crate::gc::TypeIndex;
@@ -50,7 +49,7 @@ pub fn written(
     mut create: impl FnMut(ExportTable) -> io::Result<File>,
 ) -> Result<Answer<Written>, TablesError> {
     let (notes, namer) = (heap.begin(), heap.namer());
-    let stat = notes.take(stat(heap, &StatQuery::default())?);
+    let stat = notes.take(heap.stat()?);
     let starts = notes.with(heap.starts());
     let context = Context { heap, namer: &namer, notes: &notes, starts, stat: &stat, types: numbered(heap, &stat), options };
     let retention = if options.retained { Some(retention(&context)?) } else { None };
@@ -97,8 +96,8 @@ pub fn written(
 }
 
 /// Numbers the types of the heap in method table order, so that the numbers are the same in every run. Returns the numbered types by type index.
-fn numbered(heap: &Heap, stat: &StatReport) -> IndexVec<TypeIndex, Option<HeapType>> {
-    let mut rows: Vec<(Addr, &str)> = stat.types.iter().flatten().map(|t| (t.method_table, t.type_name.as_str())).collect();
+fn numbered(heap: &Heap, stat: &TypeStats) -> IndexVec<TypeIndex, Option<HeapType>> {
+    let mut rows: Vec<(Addr, &str)> = stat.types.iter().map(|t| (t.method_table, t.type_name.as_str())).collect();
     rows.sort_unstable();
     let known: Map<Addr, (u32, &str)> = rows.into_iter().zip(0u32..).map(|((mt, name), id)| (mt, (id, name))).collect();
     let types = heap.walker().types().list();

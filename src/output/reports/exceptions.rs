@@ -1,7 +1,7 @@
 //! The answer of `exceptions`: exceptions with their messages and traces, or their numbers by type.
 
 use super::number;
-use crate::analysis::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+use crate::analysis::{ExceptionGroup, ExceptionModel, ExceptionsReport, ExceptionsRows, FrameModel, HeapExceptionModel};
 use crate::base::{Name, len64};
 use crate::output::Paging;
 use crate::output::columns::{Columns, columns};
@@ -109,16 +109,17 @@ fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
 
 impl Report for ExceptionsReport {
     fn page(&mut self, to: &mut Paging) {
-        self.not_listed = match &mut self.exceptions {
-            Some(list) => to.whole_list("exceptions", list, &exception_columns()),
-            None => to.whole_list("groups", &mut self.groups, &group_columns()),
+        self.not_listed = match &mut self.rows {
+            ExceptionsRows::Exceptions { exceptions } => to.whole_list("exceptions", exceptions, &exception_columns()),
+            ExceptionsRows::Groups => to.whole_list("groups", &mut self.groups, &group_columns()),
         };
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let (some, listed) = (self.total > Some(0), self.exceptions.is_some());
+        let all = self.rows.fields();
+        let (some, listed) = (self.total > Some(0), all.exceptions.is_some());
         to.table(Table::records("exception-group", &self.groups, group_columns()).csv(!listed).shown(some && !listed));
-        let exceptions = self.exceptions.iter().flatten();
+        let exceptions = all.exceptions.into_iter().flatten();
         to.table(Table::records("exception", exceptions.clone(), exception_columns()).csv(listed).shown(some && listed));
         let Some(total) = self.total else {
             return to.line("Exceptions cannot be read (see the warnings); gcdump stat --type '*Exception' counts them by type.");

@@ -1,6 +1,6 @@
 //! The answer of `handles`: handles, their numbers by type, groups, and the memory of the tables.
 
-use crate::analysis::{HandleBy, HandleGroup, HandleStat, HandlesReport};
+use crate::analysis::{HandleBy, HandleGroup, HandleStat, HandlesReport, HandlesRows};
 use crate::base::in_units;
 use crate::model::{HandleBlocks, HandleMemory, HandleModel};
 use crate::output::Paging;
@@ -31,11 +31,11 @@ fn count_columns<'r>() -> Columns<'r, HandleStat> {
     columns![HandleStat, word("type" = kind, 22), count(count)]
 }
 
-fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
+fn group_columns<'r>(by: HandleBy) -> Columns<'r, HandleGroup> {
     let name = match by {
-        Some(HandleBy::ObjectType) => "object_type",
-        Some(HandleBy::Generation) => "generation",
-        Some(HandleBy::Type) | None => "type",
+        HandleBy::ObjectType => "object_type",
+        HandleBy::Generation => "generation",
+        HandleBy::Type => "type",
     };
     columns![HandleGroup, text(name, 60, |g| g.key.as_deref()).name(), count(count), bytes(bytes)]
 }
@@ -75,11 +75,10 @@ fn memory<'r>(memory: &'r HandleMemory, to: &mut Sections<'r>) {
 
 impl Report for HandlesReport {
     fn page(&mut self, to: &mut Paging) {
-        let lists = (&mut self.handles, &mut self.groups);
-        self.shown = match lists {
-            (Some(handles), _) => to.list("handles", handles, self.total, &handle_columns(true, true, true)),
-            (_, Some(groups)) => to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns(self.by)),
-            _ => {
+        self.shown = match &mut self.rows {
+            HandlesRows::Handles { handles, .. } => to.list("handles", handles, self.total, &handle_columns(true, true, true)),
+            HandlesRows::By { by, group_count, groups } => to.list("groups", groups, *group_count, &group_columns(*by)),
+            HandlesRows::Counts | HandlesRows::Memory { .. } => {
                 to.tells_cuts = true;
                 to.list("counts", &mut self.counts, 0, &count_columns())
             }
@@ -87,23 +86,25 @@ impl Report for HandlesReport {
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        if let Some(tables) = &self.memory {
-            return memory(tables, to);
+        match &self.rows {
+            HandlesRows::Memory { memory: tables } => return memory(tables, to),
+            HandlesRows::Handles { handles, .. } => {
+                let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
+                let columns =
+                    handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.used_for.is_some()), with(|h| h.ref_count.is_some()));
+                to.table(Table::records("handle", handles, columns).csv(true).shown(!handles.is_empty()));
+                to.more(self.shown, self.total, "handle");
+                to.gap_if(!handles.is_empty());
+            }
+            HandlesRows::By { by, group_count, groups } => {
+                to.table(Table::records("group", groups, group_columns(*by)).csv(true).shown(!groups.is_empty()));
+                to.more(self.shown, *group_count, "group");
+                to.gap_if(!groups.is_empty());
+            }
+            HandlesRows::Counts => {}
         }
-        if let Some(handles) = &self.handles {
-            let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
-            let columns =
-                handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.used_for.is_some()), with(|h| h.ref_count.is_some()));
-            to.table(Table::records("handle", handles, columns).csv(true).shown(!handles.is_empty()));
-            to.more(self.shown, self.total, "handle");
-            to.gap_if(!handles.is_empty());
-        } else if let Some(groups) = &self.groups {
-            to.table(Table::records("group", groups, group_columns(self.by)).csv(true).shown(!groups.is_empty()));
-            to.more(self.shown, self.group_count.unwrap_or(0), "group");
-            to.gap_if(!groups.is_empty());
-        }
-        let grouped = self.groups.as_ref().is_some_and(|g| !g.is_empty());
-        let (shown, only) = (!grouped && !self.counts.is_empty(), self.handles.is_none() && self.groups.is_none());
+        let grouped = matches!(&self.rows, HandlesRows::By { groups, .. } if !groups.is_empty());
+        let (shown, only) = (!grouped && !self.counts.is_empty(), matches!(self.rows, HandlesRows::Counts));
         let counts = if only { Table::records("count", &self.counts, count_columns()) } else { Table::new(&self.counts, count_columns()) };
         to.table(counts.csv(only).shown(shown));
         to.gap_if(shown);
@@ -115,7 +116,7 @@ impl Report for HandlesReport {
         for of in &self.uses {
             to.line(format!("{} made by the runtime for its own use: {}", plural(of.count, "strong handle"), of.used_for.words()));
         }
-        if let Some(n) = self.ref_counts_unknown.filter(|n| *n > 0) {
+        if let HandlesRows::Handles { ref_counts_unknown: n @ 1.., .. } = self.rows {
             to.line(format!(
                 "{} without a readable reference count: whether they keep their objects alive is unknown",
                 plural(n, "ref-counted handle")

@@ -1,7 +1,7 @@
 //! The answer of `refs`: references of an object in both directions, or by type and field.
 
 use super::retained::{root_coverage, root_line};
-use crate::analysis::{RefList, RefObject, RefRow, RefType, RefsReport};
+use crate::analysis::{RefList, RefListRows, RefObject, RefRow, RefType, RefsReport};
 use crate::base::in_units;
 use crate::output::Paging;
 use crate::output::columns::{Columns, columns};
@@ -94,13 +94,14 @@ fn list<'r>(to: &mut Sections<'r>, list: &'r RefList, incoming: bool) {
         return;
     }
     to.title(title);
-    let rows = list.list.iter().flatten();
+    let all = list.rows.fields();
+    let rows = all.list.into_iter().flatten();
     let deep = rows.clone().any(|r| r.depth > 1);
     let has_retained = rows.clone().any(|r| r.retained.is_some());
-    to.table(Table::new(rows, row_columns(incoming, deep, has_retained)).csv(false).shown(list.list.is_some()));
-    let types = list.types.iter().flatten();
+    to.table(Table::new(rows, row_columns(incoming, deep, has_retained)).csv(false).shown(all.list.is_some()));
+    let types = all.types.into_iter().flatten();
     let has_retained = types.clone().any(|r| r.retained.is_some());
-    to.table(Table::new(types, type_columns(has_retained)).csv(false).shown(list.types.is_some()));
+    to.table(Table::new(types, type_columns(has_retained)).csv(false).shown(all.types.is_some()));
     to.more_rows(list.shown, "rows");
     let end = if incoming { "from" } else { "to" };
     to.line(format!("{} {end} {} of {}", plural(list.references, "reference"), plural(list.objects, "object"), plural(list.bytes, "byte")));
@@ -112,27 +113,28 @@ impl Report for RefsReport {
         for (list, incoming) in [(&mut self.incoming, true), (&mut self.outgoing, false)] {
             let Some(list) = list else { continue };
             let name = if incoming { "incoming" } else { "outgoing" };
-            if let Some(rows) = &mut list.list {
-                list.shown = to.list(name, rows, 0, &row_columns(incoming, true, true)).or(list.shown);
-            }
-            if let Some(types) = &mut list.types {
-                list.shown = to.list(name, types, 0, &type_columns(true)).or(list.shown);
-            }
+            let shown = match &mut list.rows {
+                RefListRows::Each { list } => to.list(name, list, 0, &row_columns(incoming, true, true)),
+                RefListRows::Types { types } => to.list(name, types, 0, &type_columns(true)),
+            };
+            list.shown = shown.or(list.shown);
         }
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let lists = || [("incoming", &self.incoming), ("outgoing", &self.outgoing)].into_iter().filter_map(|(d, l)| Some((d, l.as_ref()?)));
-        let by_type = lists().any(|(_, list)| list.types.is_some());
-        let rows = move || lists().flat_map(|(direction, list)| list.list.iter().flatten().map(move |row| Directed { direction, row }));
-        let types = move || lists().flat_map(|(direction, list)| list.types.iter().flatten().map(move |row| Directed { direction, row }));
-        to.table(Table::new(rows(), all_of_row()).csv(!by_type).shown(false));
-        to.table(Table::new(types(), all_of_type()).csv(by_type).shown(false));
+        let by_type = lists().any(|(_, list)| matches!(list.rows, RefListRows::Types { .. }));
+        let rows = |list: &'r RefList| list.rows.fields().list.into_iter().flatten();
+        let types = |list: &'r RefList| list.rows.fields().types.into_iter().flatten();
+        let all = lists().flat_map(move |(direction, list)| rows(list).map(move |row| Directed { direction, row }));
+        to.table(Table::new(all, all_of_row()).csv(!by_type).shown(false));
+        let all = lists().flat_map(move |(direction, list)| types(list).map(move |row| Directed { direction, row }));
+        to.table(Table::new(all, all_of_type()).csv(by_type).shown(false));
         to.records("object", &self.object);
-        to.records("incoming", self.incoming.iter().flat_map(|list| list.list.iter().flatten()));
-        to.records("outgoing", self.outgoing.iter().flat_map(|list| list.list.iter().flatten()));
-        to.records("incoming-type", self.incoming.iter().flat_map(|list| list.types.iter().flatten()));
-        to.records("outgoing-type", self.outgoing.iter().flat_map(|list| list.types.iter().flatten()));
+        to.records("incoming", self.incoming.iter().flat_map(rows));
+        to.records("outgoing", self.outgoing.iter().flat_map(rows));
+        to.records("incoming-type", self.incoming.iter().flat_map(types));
+        to.records("outgoing-type", self.outgoing.iter().flat_map(types));
         to.records("root", self.roots.iter().flatten());
         to.records("coverage", &self.coverage);
         match &self.object {

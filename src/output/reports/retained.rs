@@ -3,8 +3,8 @@
 use super::folds::{self, Indent, Part};
 use super::number;
 use crate::analysis::{
-    ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedType,
-    Suspect, TreeRow,
+    ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedRows,
+    RetainedType, Suspect, TreeRow,
 };
 use crate::base::{be, len64, total};
 use crate::model::{CoverageKind, RootCoverageModel, RootModel};
@@ -124,42 +124,45 @@ fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
 
 impl Report for RetainedReport {
     fn page(&mut self, to: &mut Paging) {
-        if let Some(objects) = &mut self.objects {
-            to.list("objects", objects, self.object_count.unwrap_or(0), &object_columns());
-        }
-        if let Some(types) = &mut self.types {
-            to.list("types", types, self.type_count.unwrap_or(0), &type_columns());
-        }
-        if let Some(groups) = &mut self.groups {
-            to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns());
+        match &mut self.rows {
+            RetainedRows::Top { objects, object_count, types, type_count } => {
+                to.list("objects", objects, *object_count, &object_columns());
+                to.list("types", types, *type_count, &type_columns());
+            }
+            RetainedRows::By { groups, group_count } => {
+                to.list("groups", groups, *group_count, &group_columns());
+            }
+            RetainedRows::Object { .. } | RetainedRows::Tree { .. } | RetainedRows::Suspects { .. } => {}
         }
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let (tree, suspects, object) = (self.tree.is_some(), self.suspects.is_some(), self.object.is_some());
-        let some = self.objects.as_ref().is_some_and(|l| !l.is_empty());
-        let objects = Table::records("object", self.objects.iter().flatten(), object_columns());
-        to.table(objects.csv(!tree && !suspects && !object && self.groups.is_none()).shown(some));
-        to.more(self.objects.as_ref().map(|l| len64(l.len())), self.object_count.unwrap_or(0), "object");
+        let all = self.rows.fields();
+        let (tree, suspects, object) = (all.tree.is_some(), all.suspects.is_some(), all.object.is_some());
+        let some = all.objects.is_some_and(|l| !l.is_empty());
+        let objects = Table::records("object", all.objects.into_iter().flatten(), object_columns());
+        to.table(objects.csv(!tree && !suspects && !object && all.groups.is_none()).shown(some));
+        to.more(all.objects.map(|l| len64(l.len())), all.object_count.copied().unwrap_or(0), "object");
         to.gap_if(some);
-        let some = self.types.as_ref().is_some_and(|l| !l.is_empty());
-        to.table(Table::records("type", self.types.iter().flatten(), type_columns()).shown(some));
-        to.more(self.types.as_ref().map(|l| len64(l.len())), self.type_count.unwrap_or(0), "type");
+        let some = all.types.is_some_and(|l| !l.is_empty());
+        to.table(Table::records("type", all.types.into_iter().flatten(), type_columns()).shown(some));
+        to.more(all.types.map(|l| len64(l.len())), all.type_count.copied().unwrap_or(0), "type");
         to.gap_if(some);
-        let some = self.groups.as_ref().is_some_and(|l| !l.is_empty());
-        let groups = Table::records("group", self.groups.iter().flatten(), group_columns());
-        to.table(groups.csv(self.groups.is_some()).shown(some));
-        to.more(self.groups.as_ref().map(|l| len64(l.len())), self.group_count.unwrap_or(0), "group");
+        let some = all.groups.is_some_and(|l| !l.is_empty());
+        let groups = Table::records("group", all.groups.into_iter().flatten(), group_columns());
+        to.table(groups.csv(all.groups.is_some()).shown(some));
+        to.more(all.groups.map(|l| len64(l.len())), all.group_count.copied().unwrap_or(0), "group");
         to.gap_if(some);
-        if let Some(o) = &self.object {
-            to.table(Table::new([&o.object], object_columns()).csv(!tree && !suspects).shown(false));
+        if let Some(o) = all.object {
+            to.table(Table::new([&o.object], object_columns()).csv(true).shown(false));
             to.record("detail", o);
             detail(to, o);
         }
-        to.table(Table::records("tree", self.tree.iter().flatten(), tree_columns(self.totals.reachable_bytes)).csv(tree).shown(tree));
+        let rows = all.tree.into_iter().flatten();
+        to.table(Table::records("tree", rows, tree_columns(self.totals.reachable_bytes)).csv(tree).shown(tree));
         to.gap_if(tree);
-        to.table(Table::records("suspect", self.suspects.iter().flatten(), suspect_columns()).csv(suspects && !tree).shown(false));
-        if let Some(list) = &self.suspects {
+        to.table(Table::records("suspect", all.suspects.into_iter().flatten(), suspect_columns()).csv(suspects).shown(false));
+        if let Some(list) = all.suspects {
             if list.is_empty() {
                 to.none("No suspects above the threshold");
             }

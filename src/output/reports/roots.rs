@@ -1,7 +1,7 @@
 //! The answer of `roots`: roots, and their numbers by kind and by type.
 
 use super::number;
-use crate::analysis::{RootType, RootsReport};
+use crate::analysis::{RootType, RootsReport, RootsRows};
 use crate::model::{RootCoverageModel, RootModel};
 use crate::output::Paging;
 use crate::output::columns::{Columns, Readers, columns};
@@ -57,19 +57,21 @@ fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
 
 impl Report for RootsReport {
     fn page(&mut self, to: &mut Paging) {
-        self.shown = match (&mut self.roots, &mut self.types) {
-            (Some(roots), _) => to.list("roots", roots, self.total, &root_columns(true)),
-            (_, Some(types)) => to.list("types", types, 0, &type_columns()).or(self.shown),
-            _ => None,
+        self.shown = match &mut self.rows {
+            RootsRows::Roots { roots } => to.list("roots", roots, self.total, &root_columns(true)),
+            RootsRows::Types { types } => to.list("types", types, 0, &type_columns()).or(self.shown),
         };
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let by_type = self.types.is_some();
-        let labels = self.roots.iter().flatten().any(|r| !is_kind(r, &r.label));
-        let some = self.roots.as_ref().map(Vec::len).or(self.types.as_ref().map(Vec::len)).unwrap_or(0) > 0;
-        to.table(Table::records("root", self.roots.iter().flatten(), root_columns(labels)).csv(!by_type).shown(some && !by_type));
-        to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(some && by_type));
+        let (roots, types, by_type): (&[_], &[_], _) = match &self.rows {
+            RootsRows::Roots { roots } => (roots, &[], false),
+            RootsRows::Types { types } => (&[], types, true),
+        };
+        let labels = roots.iter().any(|r: &RootModel| !is_kind(r, &r.label));
+        let some = !roots.is_empty() || !types.is_empty();
+        to.table(Table::records("root", roots, root_columns(labels)).csv(!by_type).shown(some && !by_type));
+        to.table(Table::records("type", types, type_columns()).csv(by_type).shown(some && by_type));
         if some {
             to.more_rows(self.shown, "rows");
             to.gap();

@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::exceptions::trace;
 use super::folds::{self, Indent, Part};
 use super::threads::wait;
-use crate::analysis::{FramePart, MergedFrame, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksReport, ThreadStackModel};
+use crate::analysis::{
+    FramePart, MergedFrame, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksReport, StacksRows, ThreadStackModel,
+};
 use crate::analysis::{folded_stacks, folded_tree, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
 use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
@@ -402,18 +404,20 @@ fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
 
 impl Report for StacksReport {
     fn page(&mut self, to: &mut Paging) {
-        if let Some(threads) = &mut self.threads {
-            self.not_listed = to.whole_list("threads", threads, &list_columns());
+        if let StacksRows::Threads { threads, not_listed } = &mut self.rows {
+            *not_listed = to.whole_list("threads", threads, &list_columns());
         }
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let merged = self.merged.is_some();
-        let threads = self.threads.as_deref().unwrap_or_default();
+        let (threads, frames, merged): (&[_], &[_], _) = match &self.rows {
+            StacksRows::Threads { threads, .. } => (threads, &[], false),
+            StacksRows::Merged { merged } => (&[], merged, true),
+        };
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
-        to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(false));
+        to.table(Table::records("merged-frame", frames, merged_columns()).csv(merged).shown(false));
         let fold = !to.view.framework;
-        let rows = merged_rows(self.merged.as_deref().unwrap_or_default(), fold);
+        let rows = merged_rows(frames, fold);
         to.table(Table::new(rows, shown_columns()).shown(merged));
         to.records("thread-stack", threads);
         let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
@@ -424,15 +428,17 @@ impl Report for StacksReport {
         for t in threads {
             to.part(move |to| thread(to, t, fault.filter(|_| t.crashed), fold));
         }
-        to.not_listed(self.not_listed, "thread");
+        if let StacksRows::Threads { not_listed, .. } = &self.rows {
+            to.not_listed(*not_listed, "thread");
+        }
         to.gap_if(merged);
         to.line(format!("{} with a stack", plural(self.total, "managed thread")));
     }
 
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
-        Some(match &self.merged {
-            Some(tree) => folded_tree(tree),
-            None => folded_stacks(self.threads.as_deref().unwrap_or_default()),
+        Some(match &self.rows {
+            StacksRows::Merged { merged } => folded_tree(merged),
+            StacksRows::Threads { threads, .. } => folded_stacks(threads),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The answer of `stat`: types, or groups by another key.
 
-use crate::analysis::{GroupStat, StatBy, StatReport, TypeStat};
+use crate::analysis::{GroupStat, StatBy, StatReport, StatRows, TypeStat};
 use crate::base::len64;
 use crate::model::CoverageModel;
 use crate::output::Paging;
@@ -44,21 +44,23 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
 
 impl Report for StatReport {
     fn page(&mut self, to: &mut Paging) {
-        self.shown = match (&mut self.types, &mut self.groups) {
-            (Some(types), _) => to.list("types", types, self.totals.types, &type_columns()),
-            (_, Some(groups)) => {
+        self.shown = match &mut self.rows {
+            StatRows::Types { types } => to.list("types", types, self.totals.types, &type_columns()),
+            StatRows::Groups { groups } => {
                 self.not_listed = to.whole_list("groups", groups, &group_columns(self.by));
                 self.not_listed.map(|_| len64(groups.len())).or(self.shown)
             }
-            _ => None,
         };
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
-        let (some, by_type) = (t.count > 0, self.types.is_some());
-        to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(some && by_type));
-        let groups = self.groups.iter().flatten();
+        let (types, groups, by_type): (&[_], &[_], _) = match &self.rows {
+            StatRows::Types { types } => (types, &[], true),
+            StatRows::Groups { groups } => (&[], groups, false),
+        };
+        let some = t.count > 0;
+        to.table(Table::records("type", types, type_columns()).csv(by_type).shown(some && by_type));
         to.table(Table::records("group", groups, group_columns(self.by)).csv(!by_type).shown(!by_type && (some || t.free_count > 0)));
         to.record("totals", t);
         to.record("coverage", &self.coverage);

@@ -1,6 +1,6 @@
 //! The answer of `track`: matched objects by type and generation, matches, and ranges.
 
-use crate::analysis::{CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
+use crate::analysis::{CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackRows, TrackSums, TrackType};
 use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::columns::{Columns, Readers, columns};
@@ -76,31 +76,29 @@ fn totals<'r>(to: &mut Sections<'r>, t: &TrackSums, certainty: &[CertaintySum]) 
 
 impl Report for TrackReport {
     fn page(&mut self, to: &mut Paging) {
-        if let Some(types) = &mut self.types {
-            self.shown = to.list("types", types, 0, &type_columns()).or(self.shown);
-        }
-        if let Some(matches) = &mut self.matches {
-            self.shown = to.list("matches", matches, 0, &match_columns());
-        }
-        if let Some(moved) = &mut self.moved {
-            to.list("moved", moved, 0, &moved_columns());
-        }
-        if let Some(surviving) = &mut self.surviving {
-            to.list("surviving", surviving, 0, &surviving_columns());
+        match &mut self.rows {
+            TrackRows::Types { types, .. } => self.shown = to.list("types", types, 0, &type_columns()).or(self.shown),
+            TrackRows::Objects { matches } => self.shown = to.list("matches", matches, 0, &match_columns()),
+            TrackRows::Ranges { moved, surviving } => {
+                to.list("moved", moved, 0, &moved_columns());
+                to.list("surviving", surviving, 0, &surviving_columns());
+            }
         }
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let (by_type, by_object, by_range) = (self.types.is_some(), self.matches.is_some(), self.moved.is_some());
-        to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(by_type));
-        if let (Some(types), Some(_), false) = (&self.types, self.shown, to.paged) {
+        let all = self.rows.fields();
+        let (by_type, by_object, by_range) = (all.types.is_some(), all.matches.is_some(), all.moved.is_some());
+        to.table(Table::records("type", all.types.into_iter().flatten(), type_columns()).csv(by_type).shown(by_type));
+        if let (Some(types), Some(_), false) = (all.types, self.shown, to.paged) {
             to.line(format!("… more than {} types (--top 0 lists all)", count(types.len() as u64)));
         }
-        to.titled("Survivors by generation:", by_type, Table::records("generation", self.generations.iter().flatten(), flow_columns()));
-        to.table(Table::records("match", self.matches.iter().flatten(), match_columns()).csv(by_object).shown(by_object));
-        let moved = Table::records("moved", self.moved.iter().flatten(), moved_columns());
+        let generations = Table::records("generation", all.generations.into_iter().flatten(), flow_columns());
+        to.titled("Survivors by generation:", by_type, generations);
+        to.table(Table::records("match", all.matches.into_iter().flatten(), match_columns()).csv(by_object).shown(by_object));
+        let moved = Table::records("moved", all.moved.into_iter().flatten(), moved_columns());
         to.titled("Moved:", by_range, moved.csv(by_range));
-        to.titled("Stayed:", by_range, Table::records("surviving", self.surviving.iter().flatten(), surviving_columns()));
+        to.titled("Stayed:", by_range, Table::records("surviving", all.surviving.into_iter().flatten(), surviving_columns()));
         to.gap();
         totals(to, &self.totals, &self.certainty);
         to.record("totals", &self.totals);

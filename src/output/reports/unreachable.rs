@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::by_type::{objects, sum};
 use super::retained::root_coverage;
-use crate::analysis::{GarbageObject, GarbageType, UnreachableReport};
+use crate::analysis::{GarbageObject, GarbageType, UnreachableReport, UnreachableRows};
 use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::columns::{Columns, columns};
@@ -35,18 +35,20 @@ struct UnreachableTotals<'r> {
 
 impl Report for UnreachableReport {
     fn page(&mut self, to: &mut Paging) {
-        if let Some(types) = &mut self.types {
-            self.shown = to.list("types", types, 0, &garbage_type_columns()).or(self.shown);
-        }
-        if let Some(objects) = &mut self.objects {
-            self.shown = to.list("objects", objects, self.unreachable.count, &garbage_columns());
-        }
+        self.shown = match &mut self.rows {
+            UnreachableRows::Types { types } => to.list("types", types, 0, &garbage_type_columns()).or(self.shown),
+            UnreachableRows::Objects { objects } => to.list("objects", objects, self.unreachable.count, &garbage_columns()),
+        };
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let (some, listed) = (self.unreachable.count > 0, self.objects.is_some());
-        to.table(Table::records("type", self.types.iter().flatten(), garbage_type_columns()).csv(!listed).shown(some && !listed));
-        to.table(Table::records("object", self.objects.iter().flatten(), garbage_columns()).csv(listed).shown(some && listed));
+        let (types, garbage, listed): (&[_], &[_], _) = match &self.rows {
+            UnreachableRows::Types { types } => (types, &[], false),
+            UnreachableRows::Objects { objects } => (&[], objects, true),
+        };
+        let some = self.unreachable.count > 0;
+        to.table(Table::records("type", types, garbage_type_columns()).csv(!listed).shown(some && !listed));
+        to.table(Table::records("object", garbage, garbage_columns()).csv(listed).shown(some && listed));
         if some {
             to.more_rows(self.shown, "rows");
             to.gap();

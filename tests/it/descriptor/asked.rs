@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::exact_roots::all_roots;
 use gcdump::analysis::*;
 use gcdump::analysis::{MemoryRangeModel, StatBy};
 use gcdump::internals::base::{Addr, Answer, Notes};
@@ -24,12 +25,12 @@ pub struct Given {
 impl Given {
     pub fn of(dump: &Dump) -> Given {
         let heap = dump.runtime().unwrap().heap().unwrap();
-        let roots = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let roots = all_roots(&heap);
         let object =
             |of: &dyn Fn(&str) -> bool| roots.iter().find(|r| r.type_name.as_deref().is_some_and(of)).map_or(roots[0].object, |r| r.object);
         Given {
             object: object(&|t| t.contains("Dictionary")),
-            exception: exceptions(&heap, &ExceptionsQuery::default()).unwrap().data.exceptions.unwrap()[0].address,
+            exception: heap.exceptions().unwrap().exceptions[0].address,
             array: object(&|t| t == "System.Object[]"),
             table: roots[0].method_table.unwrap(),
         }

@@ -58,8 +58,8 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
     let starts = ObjectStarts::build(&walker, &Silent).0.data;
     let mut hint = Index::from_u32(0);
     let mut seen = BTreeSet::new();
-    for thread in report(&heap).threads.unwrap() {
-        for frame in thread.frames {
+    for thread in report(&heap).rows.threads() {
+        for frame in &thread.frames {
             for root in frame.roots.as_deref().unwrap_or_default().iter().filter(|r| r.precise && !r.interior) {
                 let Some(object) = root.object else { continue };
                 found.references += 1;
@@ -242,7 +242,7 @@ fn frames_lie_in_order_on_their_stacks() {
         let runtime = gcdump::open(path).unwrap().runtime();
         let Ok(runtime) = runtime else { continue };
         let Ok(answer) = stacks(&runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) else { continue };
-        for thread in answer.data.threads.unwrap() {
+        for thread in answer.data.rows.threads() {
             let managed: Vec<Addr> = thread.frames.iter().filter(|f| f.kind == StackFrameKind::Managed).map(|f| f.sp).collect();
             let mut explicit: Vec<Addr> = thread.frames.iter().filter_map(|f| f.address).collect();
             explicit.dedup();

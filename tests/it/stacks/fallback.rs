@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use super::{ask_with, folders, list, text};
 use crate::absent_pages::without;
 use crate::common::{self, Known, known_dumps, own_unpacked, run};
+use crate::exact_roots::listed;
 use crate::support::Spec;
 use gcdump::analysis::StackCoverage;
-use gcdump::analysis::{RootsQuery, StacksQuery, roots, stacks};
+use gcdump::analysis::{RootsQuery, StacksQuery, stacks};
 use gcdump::cli::Exit;
 use gcdump::internals::dump;
 use gcdump::internals::memory::Memory;
@@ -262,15 +263,14 @@ fn stacks_of_a_dump_without_its_code_map_are_scanned() {
     let runtime = Dump::of(file, &gcdump::OpenOptions::default()).runtime().unwrap();
     let answer = stacks(&runtime, &StacksQuery::default()).unwrap();
     assert!(!answer.notes.complete(), "nothing is said");
-    for thread in answer.data.threads.unwrap() {
+    for thread in answer.data.rows.threads() {
         assert!(thread.coverage != StackCoverage::Precise && thread.gaps.iter().any(|gap| gap.loses_frames), "{thread:?}");
         assert!(thread.frames.iter().all(|f| f.kind == StackFrameKind::Runtime), "{thread:?}");
     }
     let heap = runtime.heap().unwrap();
     let found = |stacks: Stacks| {
         let options = RootOptions { stacks, ..RootOptions::default() };
-        let answer = roots(&heap, &RootsQuery { options, ..RootsQuery::default() }).unwrap();
-        let of_stacks = answer.data.roots.unwrap().into_iter().filter(|r| r.kind.is_of_stacks());
+        let of_stacks = listed(&heap, &RootsQuery { options, ..RootsQuery::default() }).into_iter().filter(|r| r.kind.is_of_stacks());
         of_stacks.map(|r| (r.kind, r.address, r.object)).collect::<BTreeSet<_>>()
     };
     let scanned = found(Stacks::Conservative);

@@ -24,7 +24,7 @@ use self::trend::trend;
 use crate::analysis::compare::track::in_wrong_order;
 use crate::analysis::objects::stat::{StatQuery, live as live_objects, namespace, stat};
 use crate::analysis::select::Selection;
-use crate::analysis::{StatBy, StatReport, TypeStat};
+use crate::analysis::{StatBy, StatReport, StatRows, TypeStat, TypeStats};
 use crate::base::missed::tried;
 use crate::base::store::caught;
 use crate::base::{Answer, Collector, Missing, Name, NoteKind, Notes, change, cut, growth, len64};
@@ -63,11 +63,11 @@ struct DumpTypes<'h> {
     /// Path of the dump, for notes.
     path: String,
     notes: Collector,
-    types: StatReport,
+    types: TypeStats,
     /// The objects that the rows cover.
     selection: Selection,
     /// The objects of `selection` by type; `None` if it covers all objects.
-    selected: Option<StatReport>,
+    selected: Option<TypeStats>,
     measures: Measures,
     /// Whether only live objects are counted.
     live: bool,
@@ -80,13 +80,13 @@ impl<'h> DumpTypes<'h> {
         let notes = Collector::new();
         let count = |selection: &Selection| {
             let query = StatQuery { selection: selection.clone(), ..StatQuery::default() };
-            Ok::<_, Error>(notes.take(if live { live_objects(heap, selection)? } else { stat(heap, &query)? }))
+            Ok::<_, Error>(notes.take(if live { live_objects(heap, selection)? } else { stat(heap, &query)?.map(StatReport::of_types) }))
         };
-        let all = notes.take(stat(heap, &StatQuery::default())?);
+        let all = notes.take(stat(heap, &StatQuery::default())?).of_types();
         let mut measures = Measures::read(heap, &all, &notes);
         let mut types = all;
         if live {
-            types = StatReport { coverage: types.coverage, ..count(&Selection::default())? };
+            types = TypeStats { coverage: types.coverage, ..count(&Selection::default())? };
             measures.count(&types);
         }
         let selection = Selection { types: query.types.clone(), ..Selection::default() };
@@ -109,7 +109,7 @@ impl<'h> DumpTypes<'h> {
     fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
         let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
         let mut of_types = |key: fn(&TypeStat) -> Key| {
-            for t in self.selected.as_ref().unwrap_or(&self.types).types.iter().flatten() {
+            for t in self.selected.as_ref().unwrap_or(&self.types).types.iter() {
                 groups.entry(key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
             }
         };
@@ -126,8 +126,8 @@ impl<'h> DumpTypes<'h> {
             }
             DiffBy::Generation => {
                 let query = StatQuery { by: StatBy::Generation, selection: self.selection.clone(), ..StatQuery::default() };
-                for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
-                    if g.count > 0 {
+                if let StatRows::Groups { groups: generations } = self.notes.take(stat(self.heap, &query)?).rows {
+                    for g in generations.into_iter().filter(|g| g.count > 0) {
                         groups.entry((g.key.into(), None)).or_default().merge(Sum { count: g.count, bytes: g.bytes });
                     }
                 }
@@ -154,7 +154,7 @@ impl<'h> DumpTypes<'h> {
     }
 
     fn types(&self) -> impl Iterator<Item = &TypeStat> {
-        self.types.types.iter().flatten()
+        self.types.types.iter()
     }
 
     /// Returns the number of this dump that `rule` compares; `None` if it is unknown.

@@ -7,7 +7,7 @@ use super::trend::trend;
 use crate::analysis::dump::analyze::{NATIVE, bytes_of};
 use crate::analysis::dump::env::gc_with_properties;
 use crate::analysis::dump::memory_map::memory_of;
-use crate::analysis::{DiffMeasure, KnownNumbers, MemoryListing, StatReport, known};
+use crate::analysis::{DiffMeasure, KnownNumbers, MemoryListing, TypeStats, known};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
 use crate::gc::HandleFilter;
 use crate::managed::Segment;
@@ -46,7 +46,7 @@ const OF_OBJECTS: [&str; 3] = ["bytes", "objects", "fragmented"];
 
 impl Measures {
     /// Reads the measures. `types` has the objects of the heap by type.
-    pub(super) fn read(source: &dyn GraphSource, types: &StatReport, notes: &Collector) -> Measures {
+    pub(super) fn read(source: &dyn GraphSource, types: &TypeStats, notes: &Collector) -> Measures {
         let totals = &types.totals;
         let Some(heap) = source.heap() else {
             let list = NAMES.map(|(name, bytes)| {
@@ -111,7 +111,7 @@ impl Measures {
     }
 
     /// Replaces the measures of objects by those of `types`.
-    pub(super) fn count(&mut self, types: &StatReport) {
+    pub(super) fn count(&mut self, types: &TypeStats) {
         for (name, _, value) in &mut self.list {
             *value = match *name {
                 "bytes" => value.and(Some(types.totals.bytes)),
@@ -152,12 +152,12 @@ fn native(runtime: &Runtime, whole: bool, notes: &Collector) -> Option<u64> {
 }
 
 /// Returns the number of tasks among the objects; `None` if the names of some types are unknown.
-fn tasks(types: &StatReport) -> Option<u64> {
+fn tasks(types: &TypeStats) -> Option<u64> {
     let is_task = |name: &str| {
         let plain = name.strip_prefix(TASKS[0]).is_some_and(|rest| rest.is_empty() || rest.starts_with('<') && !rest.contains('+'));
         plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
     };
-    let all = || types.types.iter().flatten();
+    let all = || types.types.iter();
     are_all_named(all()).then(|| total(all().filter(|t| is_task(&t.type_name)).map(|t| t.count)))
 }
 

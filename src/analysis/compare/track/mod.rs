@@ -70,30 +70,20 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
     let Matched { old, new, kinds, pairs, nothing_moved, notes, namers } = matched(before, after)?;
     let both = Both { old: &old, new: &new, nothing_moved, notes: &notes.2 };
     let sums = answer::count(&both, &pairs, kinds.len());
-    let mut report = TrackReport {
-        totals: sums.totals(),
-        certainty: sums.certainty(),
-        types: None,
-        generations: None,
-        matches: None,
-        moved: None,
-        surviving: None,
-        shown: None,
-    };
-    match query.view {
+    let mut shown = None;
+    let rows = match query.view {
         TrackView::Types => {
             let mut types = sums.types(&kinds);
-            report.shown = cut(&mut types, query.top);
-            report.types = Some(types);
-            report.generations = Some(sums.generations());
+            shown = cut(&mut types, query.top);
+            TrackRows::Types { types, generations: sums.generations() }
         }
-        TrackView::Objects => report.matches = Some(answer::matches(&both, &pairs, &kinds, query.doubtful)),
+        TrackView::Objects => TrackRows::Objects { matches: answer::matches(&both, &pairs, &kinds, query.doubtful) },
         TrackView::Ranges => {
             let (moved, surviving) = ranges::ranges(&both, &pairs);
-            (report.moved, report.surviving) = (Some(moved), Some(surviving));
+            TrackRows::Ranges { moved, surviving }
         }
-    }
-    Ok(finish(report, notes, &namers))
+    };
+    Ok(finish(TrackReport { totals: sums.totals(), certainty: sums.certainty(), rows, shown }, notes, &namers))
 }
 
 /// Returns, for each object of `after`, the same object in `before`; `None` without a match that is at least likely.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, Name, named_enum, views};
 use crate::model::{Generation, Sum};
 
 named_enum! {
@@ -17,6 +17,32 @@ named_enum! {
     }
 }
 
+views! {
+    /// The rows that `track` lists.
+    pub enum TrackRows as TrackFields {
+        /// Sums by type and by generation.
+        Types {
+            /// Objects by type, most bytes before or after first.
+            types: Vec<TrackType>,
+            /// Survivors by generation before and after.
+            generations: Vec<GenerationFlow>,
+        },
+        /// Each match.
+        Objects {
+            /// The matches, in the order of the first dump.
+            matches: Vec<TrackMatch>,
+        },
+        /// Ranges of survivors.
+        Ranges {
+            /// Runs of adjacent survivors that moved by the same distance, in the order of the first dump
+            /// (`ICorProfilerCallback4::MovedReferences2`).
+            moved: Vec<MovedRange>,
+            /// Runs of adjacent survivors that did not move (`ICorProfilerCallback4::SurvivingReferences2`).
+            surviving: Vec<SurvivingRange>,
+        },
+    }
+}
+
 /// `track`: the objects that survived from one dump of a process to the next.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -25,17 +51,9 @@ pub struct TrackReport {
     pub totals: TrackSums,
     /// Matches by certainty. Doubtful matches are included only in this list.
     pub certainty: Vec<CertaintySum>,
-    /// Objects by type, most bytes before or after first; `null` in other views.
-    pub types: Option<Vec<TrackType>>,
-    /// Survivors by generation before and after; `null` in other views.
-    pub generations: Option<Vec<GenerationFlow>>,
-    /// The matches, in the order of the first dump; `null` in other views.
-    pub matches: Option<Vec<TrackMatch>>,
-    /// Runs of adjacent survivors that moved by the same distance, in the order of the first dump
-    /// (`ICorProfilerCallback4::MovedReferences2`).
-    pub moved: Option<Vec<MovedRange>>,
-    /// Runs of adjacent survivors that did not move (`ICorProfilerCallback4::SurvivingReferences2`).
-    pub surviving: Option<Vec<SurvivingRange>>,
+    /// The rows of the requested view.
+    #[serde(flatten)]
+    pub rows: TrackRows,
     /// Number of types listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
 }

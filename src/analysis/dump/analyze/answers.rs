@@ -12,8 +12,8 @@ use crate::analysis::holders::liveness::{Dead, dead, garbage_among};
 use crate::analysis::threads::pool::pool_with;
 use crate::analysis::threads::requests::requests_of;
 use crate::analysis::{
-    AsyncQuery, DiffQuery, ExceptionsQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery,
-    RetainedView, ThreadsQuery, VerifyQuery,
+    AsyncQuery, DiffQuery, ExceptionsQuery, FragmentationQuery, HandlesQuery, HandlesView, HeapQuery, InspectQuery, LocksQuery,
+    RetainedQuery, RetainedView, ThreadsQuery, VerifyQuery,
 };
 use crate::analysis::{
     AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
@@ -240,7 +240,7 @@ impl<'a> Answers<'a> {
     }
 
     pub(in crate::analysis) fn handles(&self) -> Result<&HandlesReport, Skip> {
-        let query = HandlesQuery { stat: true, ..HandlesQuery::default() };
+        let query = HandlesQuery { view: HandlesView::Counts, ..HandlesQuery::default() };
         self.asked("handles are not inspected", &self.handles, || handles(self.runtime, &query))
     }
 

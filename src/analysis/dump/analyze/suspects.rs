@@ -19,7 +19,7 @@ use crate::model::{RootKind, RootModel};
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };
     let mut alike: IndexMap<Alike<'_>, Vec<&Suspect>> = IndexMap::new();
-    for (n, suspect) in report.suspects.iter().flatten().filter(|s| s.retained >= least.bytes).enumerate() {
+    for (n, suspect) in report.rows.fields().suspects.into_iter().flatten().filter(|s| s.retained >= least.bytes).enumerate() {
         alike.entry(Alike::of(suspect, n)).or_default().push(suspect);
     }
     let found = alike.values().filter_map(|suspects| match suspects.as_slice() {

@@ -7,10 +7,10 @@ use super::triage::late_timers;
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::analysis::{
     ConnectionPool, DeadlockModel, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, HandleStat,
-    HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind, LockModel,
-    LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel, PoolKind, PoolReport,
-    PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport, TimerKind, TimerModel,
-    TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+    HandleUseStat, HandlesReport, HandlesRows, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow,
+    LockKind, LockModel, LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel,
+    PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport,
+    TimerKind, TimerModel, TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 use crate::base::{Addr, Collector};
 use crate::model::{CoverageModel, FeatureSource, Generation, HandleKind, HandleUse};
@@ -328,18 +328,13 @@ fn free_space_is_measured_absolutely_and_relatively() {
 fn handles_and_timers_are_reported_from_the_threshold_on() {
     let handles = |total: u64, own: u64| {
         let report = || HandlesReport {
-            memory: None,
             total,
             counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
             uses: vec![HandleUseStat { used_for: HandleUse::SyncBlockLock, count: own }],
             supported: Vec::new(),
             supported_by: FeatureSource::Descriptor,
-            ref_counts_unknown: None,
             tables: 1,
-            handles: None,
-            by: None,
-            group_count: None,
-            groups: None,
+            rows: HandlesRows::Counts,
             shown: None,
         };
         only(&found(ProblemId::Handles, |a| set(&a.handles, report())))

@@ -21,23 +21,26 @@ pub struct HandlesQuery {
     pub kinds: Vec<HandleKind>,
     /// Only handles of objects of these types; empty for all.
     pub object_types: Vec<TypePattern>,
-    /// Whether to return only counts by type.
-    pub stat: bool,
-    /// Whether to return the memory of the handle tables instead of a list. It covers all handles.
-    pub memory: bool,
-    /// Counts by this key instead of a list.
-    pub by: Option<HandleBy>,
+    /// The view: handles, counts, groups or memory.
+    pub view: HandlesView,
     /// Order of the handles, groups or counts. `None` for handles in table order, the largest groups first, and counts in the order of kinds.
     pub sort: Option<Order<HandleSort>>,
     /// Maximum handles or groups to list, 0 for all; counts always cover everything.
     pub top: usize,
 }
 
-impl HandlesQuery {
-    /// Whether the handles themselves are listed.
-    fn lists(&self) -> bool {
-        !self.stat && !self.memory && self.by.is_none()
-    }
+/// Views of the handle tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HandlesView {
+    /// Each handle.
+    #[default]
+    Handles,
+    /// Only counts by type.
+    Counts,
+    /// Counts by this key.
+    By(HandleBy),
+    /// The memory of the handle tables. It covers all handles.
+    Memory,
 }
 
 /// Reads the GC handles of all handle tables.
@@ -46,14 +49,15 @@ impl HandlesQuery {
 /// [`Error::Query`] for a handle type unknown to this runtime and a column that the list does not have, [`Error::Unknown`] if the dump does not
 /// show which types it has, [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
-    let mut handles = Vec::new();
-    let mut answer = each_handle(runtime, query, &mut |handle| handles.push(handle))?;
-    let report = &mut answer.data;
-    if let Some(order) = query.sort {
-        sort::sort(&mut handles, order.direction, |h| key(h, order.by));
+    let mut list = Vec::new();
+    let mut answer = each_handle(runtime, query, &mut |handle| list.push(handle))?;
+    if let HandlesRows::Handles { handles, .. } = &mut answer.data.rows {
+        *handles = list;
+        if let Some(order) = query.sort {
+            sort::sort(handles, order.direction, |h| key(h, order.by));
+        }
+        answer.data.shown = cut(handles, query.top).or(answer.data.shown);
     }
-    report.shown = cut(&mut handles, query.top).or(report.shown);
-    report.handles = query.lists().then_some(handles);
     Ok(answer)
 }
 
@@ -75,12 +79,13 @@ pub(crate) fn each_handle(
     }
     runtime.note_null_objects(&notes);
     let namer = runtime.namer();
-    let list = query.lists();
+    let (list, counts_only) = (query.view == HandlesView::Handles, matches!(query.view, HandlesView::Counts | HandlesView::Memory));
+    let grouped = if let HandlesView::By(by) = query.view { Some(by) } else { None };
     // Handles can be read without the heap. Sizes and generations of objects, and a filter by object type, need it.
     let heap = match runtime.heap() {
-        _ if (query.stat || query.memory) && query.object_types.is_empty() => None,
+        _ if counts_only && query.object_types.is_empty() => None,
         Ok(heap) => Some(heap),
-        Err(e) if query.by == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
+        Err(e) if grouped == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
         Err(e) => {
             notes.add(Missing::Objects, None, format!("sizes of objects are unknown: {e}"));
             None
@@ -89,7 +94,7 @@ pub(crate) fn each_handle(
     if let Some(note) = heap.as_ref().and_then(Heap::no_heap) {
         notes.add(note.kind, note.address, note.message.clone());
     }
-    if query.by == Some(HandleBy::Generation) {
+    if grouped == Some(HandleBy::Generation) {
         heap.iter().for_each(|heap| heap.note(&notes));
     }
     let wanted = heap.as_ref().map(|heap| heap.filter(&query.object_types, &namer, &notes)).unwrap_or_default();
@@ -108,7 +113,7 @@ pub(crate) fn each_handle(
     let (mut listed, mut more, mut ref_counts_unknown) = (0u64, false, 0u64);
     let mut pointed = Pointed::new(heap.as_ref());
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
-        if list || query.by.is_some() || !wanted.is_empty() {
+        if list || grouped.is_some() || !wanted.is_empty() {
             pointed.check(Some(h.address), h.object);
             let secondary = h.secondary.filter(|_| h.kind == HandleKind::Dependent);
             secondary.into_iter().for_each(|object| pointed.check(Some(h.address), object));
@@ -125,7 +130,7 @@ pub(crate) fn each_handle(
         uses.decide(&mut h, gc);
         let of_use = HandleUse::ALL.iter().zip(&mut used).find(|(of, _)| Some(**of) == h.used_for);
         of_use.into_iter().for_each(|(_, count)| count.bump());
-        if let Some(by) = query.by {
+        if let Some(by) = grouped {
             let key = match by {
                 HandleBy::Type => Some(h.kind.name().into()),
                 HandleBy::ObjectType => h.method_table.map(|mt| name(mt).unwrap_or_else(|| mt.to_string().into())),
@@ -160,17 +165,21 @@ pub(crate) fn each_handle(
             HandleSort::Count => Key::most(g.count),
             _ => Key::text(g.key.as_deref()),
         });
-        if query.stat || query.memory {
+        if counts_only {
             sort::sort(&mut counts, direction, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
         }
     }
-    let group_count = query.by.map(|_| len64(groups.len()));
+    let group_count = len64(groups.len());
     let shown = more.then_some(listed).or_else(|| cut(&mut groups, query.top));
     let (supported, supported_by) = notes.take(gc.supported_handles());
-    let memory = query.memory.then(|| notes.take(gc.handle_blocks()));
+    let rows = match query.view {
+        HandlesView::Handles => HandlesRows::Handles { handles: Vec::new(), ref_counts_unknown },
+        HandlesView::Counts => HandlesRows::Counts,
+        HandlesView::By(by) => HandlesRows::By { by, group_count, groups },
+        HandlesView::Memory => HandlesRows::Memory { memory: notes.take(gc.handle_blocks()) },
+    };
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
-        memory,
         total: total(counts.iter().map(|c| c.count)),
         counts,
         uses: HandleUse::ALL
@@ -181,25 +190,21 @@ pub(crate) fn each_handle(
             .collect(),
         supported,
         supported_by,
-        ref_counts_unknown: list.then_some(ref_counts_unknown),
         tables,
+        rows,
         shown,
-        handles: None,
-        by: query.by,
-        group_count,
-        groups: query.by.map(|_| groups),
     }))
 }
 
 /// Checks that the list has the column by which it is to be sorted.
 fn sortable(query: &HandlesQuery) -> Result<(), Error> {
     use HandleSort::{Address, Bytes, Count, Object, ObjectSize, ObjectType, RefCount, Type};
-    let (has, what): (&[HandleSort], &str) = match query.by {
-        None if query.stat || query.memory => (&[Type, Count], "counts of handles"),
-        None => (&[Address, Type, Object, ObjectSize, ObjectType, RefCount], "handles"),
-        Some(HandleBy::Type) => (&[Type, Count, Bytes], "handles by type"),
-        Some(HandleBy::ObjectType) => (&[ObjectType, Count, Bytes], "handles by object type"),
-        Some(HandleBy::Generation) => (&[Count, Bytes], "handles by generation"),
+    let (has, what): (&[HandleSort], &str) = match query.view {
+        HandlesView::Counts | HandlesView::Memory => (&[Type, Count], "counts of handles"),
+        HandlesView::Handles => (&[Address, Type, Object, ObjectSize, ObjectType, RefCount], "handles"),
+        HandlesView::By(HandleBy::Type) => (&[Type, Count, Bytes], "handles by type"),
+        HandlesView::By(HandleBy::ObjectType) => (&[ObjectType, Count, Bytes], "handles by object type"),
+        HandlesView::By(HandleBy::Generation) => (&[Count, Bytes], "handles by generation"),
     };
     sort::check(query.sort.as_ref(), has, what)
 }

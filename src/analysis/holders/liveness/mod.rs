@@ -13,7 +13,7 @@ mod whatif;
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 pub use by_type::*;
 pub use simulate::{CollectGeneration, CollectReport};
-pub use unreachable::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, UnreachableReport};
+pub use unreachable::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, UnreachableReport, UnreachableRows};
 pub use whatif::{WhatifComponent, WhatifReport, WhatifWeak};
 
 use std::cell::Cell;

@@ -222,20 +222,19 @@ impl Reader<'_> {
                 }
             }
         });
-        let mut list = RefList { references, objects, bytes, list: None, types: None, shown: None };
-        match self.query.by {
+        let (rows, shown) = match self.query.by {
             None => {
                 self.sort(&mut rows, direction, &mut names);
-                list.shown = cut(&mut rows, self.query.top);
-                list.list = Some(rows.iter().map(|found| self.row(&mut names, found, direction)).collect());
+                let shown = cut(&mut rows, self.query.top);
+                (RefListRows::Each { list: rows.iter().map(|found| self.row(&mut names, found, direction)).collect() }, shown)
             }
             Some(RefBy::Type) => {
                 let mut types = self.types(groups, direction);
-                list.shown = cut(&mut types, self.query.top);
-                list.types = Some(types);
+                let shown = cut(&mut types, self.query.top);
+                (RefListRows::Types { types }, shown)
             }
-        }
-        list
+        };
+        RefList { references, objects, bytes, rows, shown }
     }
 
     /// Visits the references from or to `targets`, level by level up to the depth of the query: the objects at the other ends are the next level.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, Name, named_enum, views};
 use crate::model::{RootCoverageModel, RootModel, Stacks};
 
 named_enum! {
@@ -114,6 +114,23 @@ pub struct RefObject {
     pub retained: Option<u64>,
 }
 
+views! {
+    /// The rows of a list of references.
+    #[derive(PartialEq)]
+    pub enum RefListRows as RefListFields {
+        /// Each reference.
+        Each {
+            /// The references.
+            list: Vec<RefRow>,
+        },
+        /// Sums by type.
+        Types {
+            /// The references by type.
+            types: Vec<RefType>,
+        },
+    }
+}
+
 /// References in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -124,10 +141,9 @@ pub struct RefList {
     pub objects: u64,
     /// Size of these objects in bytes.
     pub bytes: u64,
-    /// The references; `null` if they are grouped.
-    pub list: Option<Vec<RefRow>>,
-    /// The references by type; `null` if they are listed.
-    pub types: Option<Vec<RefType>>,
+    /// The references, or their types.
+    #[serde(flatten)]
+    pub rows: RefListRows,
     /// Number of rows listed; `null` if all are.
     pub shown: Option<u64>,
 }

@@ -91,7 +91,8 @@ fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<R
     let on = OnGraph::open(heap, false, query.stacks, Some(Depends::Dominators))?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
-    let report = tree.report(heap, &on.namer, query, object, &on.notes);
+    let rows = tree.rows(heap, &on.namer, query, object, &on.notes);
+    let report = RetainedReport { rows, totals: tree.totals.clone(), coverage: on.graph.coverage(query.stacks), stacks: query.stacks };
     Ok(on.finish(report))
 }
 
@@ -131,51 +132,37 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn report(
+    /// Returns the rows of the requested view. `object`: the requested object, if any.
+    fn rows(
         &self,
         heap: &dyn GraphSource,
         namer: &Namer,
         query: &RetainedQuery,
         object: Option<ObjectId>,
         notes: &Collector,
-    ) -> RetainedReport {
+    ) -> RetainedRows {
         let RetainedQuery { view, types: patterns, top, objects, .. } = query;
         let most = top_or_all(*top);
-        let mut report = RetainedReport {
-            objects: None,
-            object_count: None,
-            types: None,
-            type_count: None,
-            groups: None,
-            group_count: None,
-            object: None,
-            tree: None,
-            suspects: None,
-            totals: self.totals.clone(),
-            coverage: self.graph.coverage(self.stacks),
-            stacks: self.stacks,
-        };
-        match view {
-            RetainedView::Top => {
-                let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns, notes));
-                report.objects = Some(self.top_objects(namer, wanted.as_ref(), top_or_all(*objects)));
-                let mut types = self.top_types(namer, wanted.as_ref());
-                report.object_count = Some(types.iter().fold(0, |n, t| n.saturating_add(t.count)));
-                report.type_count = Some(len64(types.len()));
-                types.truncate(most);
-                report.types = Some(types);
-            }
-            RetainedView::By(by) => {
+        match (object, view) {
+            (Some(id), _) => RetainedRows::Object { object: self.detail(namer, id) },
+            (None, RetainedView::By(by)) => {
                 let mut groups = self.groups(namer, *by);
-                report.group_count = Some(len64(groups.len()));
+                let group_count = len64(groups.len());
                 groups.truncate(most);
-                report.groups = Some(groups);
+                RetainedRows::By { groups, group_count }
             }
-            RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
-            RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
-            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(heap, namer, *least)),
+            (None, RetainedView::Tree { depth, threshold }) => RetainedRows::Tree { tree: self.tree_rows(namer, *depth, *threshold, most) },
+            (None, RetainedView::Suspects(least)) => RetainedRows::Suspects { suspects: self.suspects(heap, namer, *least) },
+            (None, RetainedView::Top | RetainedView::Object(_)) => {
+                let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns, notes));
+                let objects = self.top_objects(namer, wanted.as_ref(), top_or_all(*objects));
+                let mut types = self.top_types(namer, wanted.as_ref());
+                let object_count = types.iter().fold(0, |n: u64, t| n.saturating_add(t.count));
+                let type_count = len64(types.len());
+                types.truncate(most);
+                RetainedRows::Top { objects, object_count, types, type_count }
+            }
         }
-        report
     }
 
     fn top_objects(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedObject> {
@@ -248,7 +235,7 @@ impl<'g> Retained<'g> {
         rows
     }
 
-    fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
+    fn tree_rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
         let push = |id: Option<ObjectId>, depth: u32, offset: u64, stack: &mut Vec<(ObjectId, u32, u64)>| -> u64 {
             let (large, all) = self.large_children(id, threshold);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, Name, named_enum, views};
 use crate::model::{ReachTotals, RootCoverageModel, RootModel, Stacks};
 
 named_enum! {
@@ -251,34 +251,71 @@ pub struct RetainedDetail {
     pub children: Vec<RetainedObject>,
 }
 
+views! {
+    /// The rows that `retained` lists.
+    pub enum RetainedRows as RetainedFields {
+        /// The objects and types with the largest retained size.
+        Top {
+            /// Objects with the largest retained size.
+            objects: Vec<RetainedObject>,
+            /// Number of reachable objects that `objects` was chosen from.
+            object_count: u64,
+            /// Types with the largest retained size.
+            types: Vec<RetainedType>,
+            /// Number of types that `types` was chosen from.
+            type_count: u64,
+        },
+        /// Groups of objects, or roots.
+        By {
+            /// The groups, largest retained size first.
+            groups: Vec<RetainedGroup>,
+            /// Number of groups that `groups` was chosen from.
+            group_count: u64,
+        },
+        /// One object.
+        Object {
+            /// The object.
+            object: RetainedDetail,
+        },
+        /// The dominator tree.
+        Tree {
+            /// The nodes of the dominator tree.
+            tree: Vec<TreeRow>,
+        },
+        /// Leak suspects.
+        Suspects {
+            /// The suspects.
+            suspects: Vec<Suspect>,
+        },
+    }
+}
+
 /// `retained`: retained sizes.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedReport {
-    /// Objects with the largest retained size; `null` if another view was requested.
-    pub objects: Option<Vec<RetainedObject>>,
-    /// Number of reachable objects that `objects` was chosen from; `null` if another view was requested.
-    pub object_count: Option<u64>,
-    /// Types with the largest retained size; `null` if another view was requested.
-    pub types: Option<Vec<RetainedType>>,
-    /// Number of types that `types` was chosen from; `null` if another view was requested.
-    pub type_count: Option<u64>,
-    /// The groups, largest retained size first; `null` if another view was requested.
-    pub groups: Option<Vec<RetainedGroup>>,
-    /// Number of groups that `groups` was chosen from; `null` if another view was requested.
-    pub group_count: Option<u64>,
-    /// The object; `null` if another view was requested.
-    pub object: Option<RetainedDetail>,
-    /// The nodes of the dominator tree; `null` if another view was requested.
-    pub tree: Option<Vec<TreeRow>>,
-    /// The suspects; `null` if another view was requested.
-    pub suspects: Option<Vec<Suspect>>,
+    /// The rows of the requested view.
+    #[serde(flatten)]
+    pub rows: RetainedRows,
     /// Totals of the heap.
     pub totals: ReachTotals,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
+}
+
+/// The objects and types with the largest retained size: see [`Heap::retained`](crate::Heap::retained).
+#[derive(Clone, Debug)]
+pub struct TopRetained {
+    /// Objects with the largest retained size, at most 20.
+    pub objects: Vec<RetainedObject>,
+    /// Types with the largest retained size, at most 20.
+    pub types: Vec<RetainedType>,
+    /// Totals of the heap.
+    pub totals: ReachTotals,
+    /// Coverage of each kind of root.
+    pub coverage: Vec<RootCoverageModel>,
 }
 
 /// `objsize`: closure and retained size of an object.

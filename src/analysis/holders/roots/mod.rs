@@ -83,7 +83,9 @@ impl Tally {
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
     let mut list = Vec::new();
     let mut answer = each_root(heap, query, &mut |root| list.push(root))?;
-    answer.data.roots = (!query.stat).then_some(list);
+    if let RootsRows::Roots { roots } = &mut answer.data.rows {
+        *roots = list;
+    }
     Ok(answer)
 }
 
@@ -138,8 +140,7 @@ fn report(roots: &[Root], gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Ty
         total: len64(picked.len()),
         counts: counts.collect(),
         coverage: Vec::new(),
-        roots: None,
-        types: None,
+        rows: RootsRows::Roots { roots: Vec::new() },
         stacks: query.options.stacks,
         shown: None,
         dependents: None,
@@ -163,7 +164,7 @@ fn report(roots: &[Root], gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Ty
             _ => Key::text(t.type_name.as_deref()),
         });
         report.shown = cut(&mut rows, query.top);
-        report.types = Some(rows);
+        report.rows = RootsRows::Types { types: rows };
         return report;
     }
     let direction = query.sort.and_then(|order| order.direction);

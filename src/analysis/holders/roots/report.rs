@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name};
+use crate::base::{Addr, Name, views};
 use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
 
 /// Roots of one kind.
@@ -46,6 +46,22 @@ pub struct DependentModel {
     pub secondary_type: Option<Name>,
 }
 
+views! {
+    /// The rows that `roots` lists.
+    pub enum RootsRows as RootsFields {
+        /// Each root.
+        Roots {
+            /// The roots, ordered by kind and address.
+            roots: Vec<RootModel>,
+        },
+        /// With `stat`: sums by object type.
+        Types {
+            /// Roots by object type, most frequent first.
+            types: Vec<RootType>,
+        },
+    }
+}
+
 /// `roots`: the GC roots.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -56,10 +72,9 @@ pub struct RootsReport {
     pub counts: Vec<RootCount>,
     /// Coverage of each requested kind.
     pub coverage: Vec<RootCoverageModel>,
-    /// The roots, ordered by kind and address; `null` with `stat`.
-    pub roots: Option<Vec<RootModel>>,
-    /// With `stat`: roots by object type, most frequent first.
-    pub types: Option<Vec<RootType>>,
+    /// The rows of the requested view.
+    #[serde(flatten)]
+    pub rows: RootsRows,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
     /// Number of rows listed, if cut by `top`; `null` if complete.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::select::{Picker, Selection};
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Answer, Collector, Index, len64, share, total};
+use crate::base::{Addr, Answer, Collector, Index, cut, len64, share, total};
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, coverage, note_walks};
 use crate::heapgraph::{Depends, HeapGraph, ObjectSet, Sums, add_sums};
 use crate::model::{CoverageModel, Generation, Order, SegmentModel, SortDirection, Stacks, Sum};
@@ -130,12 +130,7 @@ impl Heap {
     /// # Errors
     /// See [`stat`].
     pub fn stat(&self) -> Result<Answer<TypeStats>, Error> {
-        Ok(stat(self, &StatQuery::default())?.map(|StatReport { types, totals, coverage, carved, .. }| TypeStats {
-            types: types.unwrap_or_default(),
-            totals,
-            coverage,
-            carved,
-        }))
+        Ok(stat(self, &StatQuery::default())?.map(StatReport::of_types))
     }
 }
 
@@ -152,38 +147,28 @@ pub fn stat(source: &dyn GraphSource, query: &StatQuery) -> Result<Answer<StatRe
         }
         None => count_graph(source.graph(false)?, &namer, query, None, &notes)?,
     };
-    sort(&mut report, query.sort);
-    cut(&mut report, query.top);
+    match &mut report.rows {
+        StatRows::Types { types } => {
+            sort(types, query.sort, |t| (t.count, &t.type_name));
+            report.shown = cut(types, query.top);
+        }
+        StatRows::Groups { .. } if matches!(query.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size) => {}
+        StatRows::Groups { groups } => sort(groups, query.sort, |g| (g.count, &g.key)),
+    }
     namer.note(&notes);
     Ok(notes.finish(report))
 }
 
-fn sort(report: &mut StatReport, order: Order<StatSort>) {
-    let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
-    // Rows are already sorted by bytes, and the sort is stable.
+/// Sorts rows by what `keys` returns of each: its number of objects and its name. The rows are already sorted by bytes, and the sort is stable.
+fn sort<T>(rows: &mut [T], order: Order<StatSort>, keys: impl Fn(&T) -> (u64, &str)) {
     match order.by {
         StatSort::Bytes => {}
-        StatSort::Count => {
-            report.types.iter_mut().for_each(|rows| rows.sort_by_key(|t| std::cmp::Reverse(t.count)));
-            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by_key(|g| std::cmp::Reverse(g.count)));
-        }
-        StatSort::Name => {
-            report.types.iter_mut().for_each(|rows| rows.sort_by(|a, b| a.type_name.cmp(&b.type_name)));
-            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
-        }
+        StatSort::Count => rows.sort_by_key(|row| std::cmp::Reverse(keys(row).0)),
+        StatSort::Name => rows.sort_by(|a, b| keys(a).1.cmp(keys(b).1)),
     }
     let usual = if order.by == StatSort::Name { SortDirection::Ascending } else { SortDirection::Descending };
     if order.reverses(usual) {
-        report.types.iter_mut().for_each(|rows| rows.reverse());
-        report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.reverse());
-    }
-}
-
-/// Keeps the first `top` types.
-fn cut(report: &mut StatReport, top: usize) {
-    if let Some(types) = report.types.as_mut().filter(|types| top > 0 && types.len() > top) {
-        types.truncate(top);
-        report.shown = Some(len64(top));
+        rows.reverse();
     }
 }
 
@@ -213,20 +198,8 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         selection.note_unknown_fields(heap, &filter, namer, notes);
     }
     let whole = if selection.is_everything() { all.objects.bytes } else { bytes_of_objects(heap, notes) };
-    let mut report = StatReport {
-        by,
-        types: None,
-        groups: None,
-        totals: all.totals(by_type.len()),
-        coverage,
-        shown: None,
-        not_listed: None,
-        carved: heap.gc().carved_model(),
-    };
-    match by {
-        StatBy::Type => report.types = Some(type_rows(namer, &by_type, whole)),
-        StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
-        StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),
+    let rows = match by {
+        StatBy::Type | StatBy::Assembly | StatBy::Namespace => rows_of_types(by, namer, &by_type, whole),
         StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size => {
             let mut groups: BTreeMap<u64, GroupSums> = BTreeMap::new();
             for (part, sums) in &parts {
@@ -246,10 +219,11 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
                 let segment = if by == StatBy::Segment { segment_at(heap, part(*key)) } else { None };
                 GroupStat { generation: segment.map(|s| s.generation), heap: segment.map(|s| s.heap), ..group(label(*key), *both, whole) }
             });
-            report.groups = Some(rows.collect());
+            StatRows::Groups { groups: rows.collect() }
         }
-    }
-    report
+    };
+    let totals = all.totals(by_type.len());
+    StatReport { by, rows, totals, coverage, shown: None, not_listed: None, carved: heap.gc().carved_model() }
 }
 
 /// Returns the totals of the objects that `selection` accepts, and the coverage of the walk.
@@ -329,7 +303,7 @@ fn sums_by_part(
 ///
 /// # Errors
 /// See [`GraphSource::graph`]; [`Error::Query`] if the selection is not by type or size.
-pub(in crate::analysis) fn live(source: &dyn GraphSource, selection: &Selection) -> Result<Answer<StatReport>, Error> {
+pub(in crate::analysis) fn live(source: &dyn GraphSource, selection: &Selection) -> Result<Answer<TypeStats>, Error> {
     let (notes, graph, stacks) = (source.begin(), source.graph(false)?, Stacks::default());
     source.graph_notes(false, &notes);
     graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
@@ -338,7 +312,7 @@ pub(in crate::analysis) fn live(source: &dyn GraphSource, selection: &Selection)
     let query = StatQuery { selection: selection.clone(), ..StatQuery::default() };
     let report = count_graph(graph, &namer, &query, Some(&graph.live(stacks)), &notes)?;
     namer.note(&notes);
-    Ok(notes.finish(report))
+    Ok(notes.finish(report.of_types()))
 }
 
 /// Counts the objects of a graph; if `live` is given, only these.
@@ -379,17 +353,23 @@ fn count_graph(
     }
     let totals = GroupSums { objects: all, free: Sum::default() }.totals(by_type.len());
     let coverage = CoverageModel { walked_bytes: all.bytes, complete: true, share: 1.0, ..CoverageModel::default() };
-    let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None, not_listed: None, carved: None };
-    match by {
-        StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
-        StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),
+    let rows = match by {
         StatBy::Size => {
             let rows = by_size.into_iter().map(|(log, both)| group(1u64.checked_shl(log).unwrap_or(0).to_string(), both, whole));
-            report.groups = Some(rows.collect());
+            StatRows::Groups { groups: rows.collect() }
         }
-        _ => report.types = Some(type_rows(namer, &by_type, whole)),
+        by => rows_of_types(*by, namer, &by_type, whole),
+    };
+    Ok(StatReport { by: *by, rows, totals, coverage, shown: None, not_listed: None, carved: None })
+}
+
+/// Returns the rows by type, or by a key that the type determines.
+fn rows_of_types(by: StatBy, namer: &Namer, by_type: &BTreeMap<Addr, Sum>, whole: u64) -> StatRows {
+    match by {
+        StatBy::Assembly => StatRows::Groups { groups: named_groups(by_type, whole, |mt| namer.module(mt)) },
+        StatBy::Namespace => StatRows::Groups { groups: named_groups(by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n))) },
+        _ => StatRows::Types { types: type_rows(namer, by_type, whole) },
     }
-    Ok(report)
 }
 
 fn segment_at(heap: &Heap, part: Part) -> Option<&SegmentModel> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, Name, named_enum, views};
 use crate::model::{CarvedModel, CoverageModel, Generation};
 
 named_enum! {
@@ -41,16 +41,31 @@ named_enum! {
     }
 }
 
+views! {
+    /// The rows that `stat` lists.
+    pub enum StatRows as StatFields {
+        /// Sums by type.
+        Types {
+            /// Objects by type, largest first. Free space is in `totals`.
+            types: Vec<TypeStat>,
+        },
+        /// Sums by another key.
+        Groups {
+            /// Objects by another key.
+            groups: Vec<GroupStat>,
+        },
+    }
+}
+
 /// `stat`: heap statistics.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StatReport {
     /// Grouping key.
     pub by: StatBy,
-    /// Objects by type, largest first; `null` if grouped by another key. Free space is in `totals`.
-    pub types: Option<Vec<TypeStat>>,
-    /// Objects by another key; `null` if grouped by type.
-    pub groups: Option<Vec<GroupStat>>,
+    /// The types or groups.
+    #[serde(flatten)]
+    pub rows: StatRows,
     /// Totals of all selected objects and free blocks, listed or not.
     pub totals: StatTotals,
     /// Coverage of the heap walk.
@@ -63,6 +78,14 @@ pub struct StatReport {
     /// How the heap was carved; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<CarvedModel>,
+}
+
+impl StatReport {
+    /// Returns the answer as one by type; without types if it has another key.
+    pub(crate) fn of_types(self) -> TypeStats {
+        let types = if let StatRows::Types { types } = self.rows { types } else { Vec::new() };
+        TypeStats { types, totals: self.totals, coverage: self.coverage, carved: self.carved }
+    }
 }
 
 /// The objects of a heap by type: see [`Heap::stat`](crate::Heap::stat).

@@ -390,7 +390,8 @@ impl<'r> ExceptionReader<'r> {
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.method).cmp(&(&b.type_name, &b.method))));
         let total = self.objects.is_some().then_some(total);
-        ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list), not_listed: None }
+        let rows = if stat { ExceptionsRows::Groups } else { ExceptionsRows::Exceptions { exceptions: list } };
+        ExceptionsReport { total, preallocated, groups, rows, not_listed: None }
     }
 }
 
@@ -460,14 +461,14 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
 
 /// Sorts the list, or the counts if the answer has no list.
 fn sorted(report: &mut ExceptionsReport, Order { by, direction }: Order<ExceptionSort>) {
-    match &mut report.exceptions {
-        Some(list) => sort::sort(list, direction, |e| match by {
+    match &mut report.rows {
+        ExceptionsRows::Exceptions { exceptions } => sort::sort(exceptions, direction, |e| match by {
             ExceptionSort::Type => Key::text(e.type_name.as_deref()),
             ExceptionSort::Message => Key::text(e.message.as_deref()),
             ExceptionSort::Thread => Key::least(e.thread),
             _ => Key::at(e.address),
         }),
-        None => sort::sort(&mut report.groups, direction, |g| match by {
+        ExceptionsRows::Groups => sort::sort(&mut report.groups, direction, |g| match by {
             ExceptionSort::Type => Key::text(g.type_name.as_deref()),
             ExceptionSort::Method => Key::text(g.method.as_deref()),
             ExceptionSort::Message => Key::text(g.message.as_deref()),
@@ -530,7 +531,7 @@ mod tests {
             assert!(reader.budget.memory(all - left));
             let objects = objects_of(&heap, |mt| reader.is_exception(mt)).data;
             let report = reader.report(objects.into_iter(), threads, false, |_, _| true);
-            let listed = report.exceptions.unwrap();
+            let ExceptionsRows::Exceptions { exceptions: listed } = report.rows else { panic!() };
             drop(reader);
             (listed.len(), notes.into_notes().complete())
         };

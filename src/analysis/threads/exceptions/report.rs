@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name};
+use crate::base::{Addr, Name, views};
 
 /// An exception with its stack trace and inner exceptions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,6 +77,19 @@ impl FrameModel {
     }
 }
 
+views! {
+    /// The exceptions that `exceptions` lists.
+    pub enum ExceptionsRows as ExceptionsFields {
+        /// Each exception.
+        Exceptions {
+            /// Exceptions in heap order.
+            exceptions: Vec<HeapExceptionModel>,
+        },
+        /// With `stat`: only the groups.
+        Groups,
+    }
+}
+
 /// `exceptions`: the exception objects on the heap.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -87,11 +100,25 @@ pub struct ExceptionsReport {
     pub preallocated: u64,
     /// Groups of exceptions of one type thrown by one method, most frequent first.
     pub groups: Vec<ExceptionGroup>,
-    /// Exceptions in heap order; `null` with `stat`.
-    pub exceptions: Option<Vec<HeapExceptionModel>>,
+    /// The exceptions, unless only groups were requested.
+    #[serde(flatten)]
+    pub rows: ExceptionsRows,
     /// Number of exceptions (with `stat`, of groups) that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
+}
+
+/// All exception objects on the heap: see [`Heap::exceptions`](crate::Heap::exceptions).
+#[derive(Clone, Debug)]
+pub struct HeapExceptions {
+    /// Number of exception objects; `None` if exceptions cannot be read.
+    pub total: Option<u64>,
+    /// Number of never thrown exceptions that the runtime created at startup, for use when memory or stack run out.
+    pub preallocated: u64,
+    /// Groups of exceptions of one type thrown by one method, most frequent first.
+    pub groups: Vec<ExceptionGroup>,
+    /// Exceptions in heap order.
+    pub exceptions: Vec<HeapExceptionModel>,
 }
 
 /// Exceptions of one type thrown by one method.

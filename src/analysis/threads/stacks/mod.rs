@@ -68,7 +68,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let (mut list, mut merger) = (Vec::new(), Merger::default());
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
     let mut answer = each_stack(runtime, query, &mut add)?;
-    let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
+    let rows =
+        if query.merge { StacksRows::Merged { merged: merger.merged() } } else { StacksRows::Threads { threads: list, not_listed: None } };
     let notes = Collector::new();
     let fault = runtime.fault().filter(|fault| {
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
@@ -79,7 +80,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         answer.notes.extend(&runtime.file().facts.lost.of_modules());
         answer.notes.extend(&notes.notes());
     }
-    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged }))
+    Ok(answer.map(|total| StacksReport { total, rows, fault }))
 }
 
 /// Like [`stacks`], but passes each thread to `each`, the crashed thread first, so that not all need to be in memory. Returns the number of threads.
@@ -171,7 +172,7 @@ impl StacksReport {
             let of_framework = f.method.as_deref().is_some_and(|method| is_framework_method(f.module.as_deref(), method));
             of_framework && patterns.iter().any(|pattern| names().any(|name| matches(pattern, name)))
         };
-        !patterns.is_empty() && self.threads.iter().flatten().flat_map(|t| &t.frames).any(found)
+        !patterns.is_empty() && self.rows.threads().iter().flat_map(|t| &t.frames).any(found)
     }
 }
 

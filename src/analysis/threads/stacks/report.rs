@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::analysis::{ExceptionModel, ThreadWait};
-use crate::base::{Addr, Name, Remedy, named_enum};
+use crate::base::{Addr, Name, Remedy, named_enum, written_as};
 use crate::model::{ArgumentModel, CodeTier, FaultModel, StackFrameKind};
 
 named_enum! {
@@ -45,22 +45,70 @@ named_enum! {
 }
 
 /// `stacks`: the stacks of the managed threads.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug)]
 pub struct StacksReport {
     /// Number of managed threads with a stack.
     pub total: u64,
-    /// The threads: the crashed one first, the others in the order of the runtime's list. `null` with `merge`.
-    pub threads: Option<Vec<ThreadStackModel>>,
-    /// Number of threads that are not listed, if there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_listed: Option<u64>,
-    /// Location of the crash with native frames; on a managed thread, only the frames below its managed code. `null` without a crash, and
+    /// The stacks.
+    pub rows: StacksRows,
+    /// Location of the crash with native frames; on a managed thread, only the frames below its managed code. `None` without a crash, and
     /// if that thread was not selected.
     pub fault: Option<FaultModel>,
-    /// With `merge`: stacks with equal frames merged, outermost frame first, most threads first.
-    pub merged: Option<Vec<MergedFrame>>,
 }
+
+/// The rows that `stacks` lists.
+#[derive(Clone, Debug)]
+pub enum StacksRows {
+    /// The stack of each thread.
+    Threads {
+        /// The threads: the crashed one first, the others in the order of the runtime's list.
+        threads: Vec<ThreadStackModel>,
+        /// Number of threads that are not listed, if there are any.
+        not_listed: Option<u64>,
+    },
+    /// With `merge`: stacks with equal frames merged.
+    Merged {
+        /// The frames, outermost first, most threads first.
+        merged: Vec<MergedFrame>,
+    },
+}
+
+impl StacksRows {
+    /// The threads; empty if their stacks are merged.
+    pub fn threads(&self) -> &[ThreadStackModel] {
+        if let StacksRows::Threads { threads, .. } = self { threads } else { &[] }
+    }
+}
+
+/// `stacks`: the stacks of the managed threads.
+#[derive(Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+struct StacksJson<'r> {
+    /// Number of managed threads with a stack.
+    total: u64,
+    /// The threads: the crashed one first, the others in the order of the runtime's list. `null` with `merge`.
+    threads: Option<&'r [ThreadStackModel]>,
+    /// Number of threads that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_listed: Option<u64>,
+    /// Location of the crash with native frames; on a managed thread, only the frames below its managed code. `null` without a crash, and
+    /// if that thread was not selected.
+    fault: Option<&'r FaultModel>,
+    /// With `merge`: stacks with equal frames merged, outermost frame first, most threads first.
+    merged: Option<&'r [MergedFrame]>,
+}
+
+impl StacksReport {
+    fn json(&self) -> StacksJson<'_> {
+        let (threads, not_listed, merged) = match &self.rows {
+            StacksRows::Threads { threads, not_listed } => (Some(threads.as_slice()), *not_listed, None),
+            StacksRows::Merged { merged } => (None, None, Some(merged.as_slice())),
+        };
+        StacksJson { total: self.total, threads, not_listed, fault: self.fault.as_ref(), merged }
+    }
+}
+
+written_as!(StacksReport as StacksJson, json);
 
 /// The stack of a managed thread.
 #[derive(Clone, Debug, Serialize)]
@@ -254,4 +302,18 @@ pub struct MergedFrame {
     pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_fields_of_all_views_in_order() {
+        let json = |rows| serde_json::to_string(&StacksReport { total: 2, rows, fault: None }).unwrap();
+        let threads = |not_listed| StacksRows::Threads { threads: Vec::new(), not_listed };
+        assert_eq!(json(threads(None)), r#"{"total":2,"threads":[],"fault":null,"merged":null}"#);
+        assert_eq!(json(threads(Some(3))), r#"{"total":2,"threads":[],"not_listed":3,"fault":null,"merged":null}"#);
+        assert_eq!(json(StacksRows::Merged { merged: Vec::new() }), r#"{"total":2,"threads":null,"fault":null,"merged":[]}"#);
+    }
 }

@@ -73,7 +73,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
         beside(|| heap.filter(|_| query.analyze.graph).map(icicle), || heap.map(|_| crate::analysis::heap(&runtime, &map)));
     let icicle = drawn.and_then(|drawn| parts.asked("icicle", || drawn));
     let retained = parts.of("suspects", answers.retained());
-    let suspects = heap.zip(retained).map(|(heap, r)| with_paths(heap, r.suspects.as_deref().unwrap_or_default(), &notes));
+    let suspects = heap.zip(retained).map(|(heap, r)| with_paths(heap, r.rows.fields().suspects.map_or(&[], Vec::as_slice), &notes));
     let merged = StacksQuery { merge: true, ..StacksQuery::default() };
     let stacks = parts.asked("stacks", || stacks(&runtime, &merged));
     let locks = parts.of("locks", answers.locks()).filter(|l| !l.waits.is_empty() || !l.deadlocks.is_empty()).cloned();
@@ -204,10 +204,10 @@ fn in_flight(threads: &[ThreadModel]) -> Vec<Arc<ExceptionModel>> {
 /// Returns the types with the most bytes. With `graph`, they have their retained bytes.
 fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
     let notes = heap.begin();
-    let stat = notes.take(stat(heap, &StatQuery { top: TYPES, ..StatQuery::default() })?);
+    let stat = notes.take(stat(heap, &StatQuery { top: TYPES, ..StatQuery::default() })?).of_types();
     let retained = if graph { retained_by_type(heap, &notes)? } else { FxHashMap::default() };
     let of = |stat: TypeStat| PageType { retained: retained.get(&stat.method_table).copied(), stat };
-    let rows: Vec<PageType> = stat.types.unwrap_or_default().into_iter().map(of).collect();
+    let rows: Vec<PageType> = stat.types.into_iter().map(of).collect();
     let listed = |of: fn(&TypeStat) -> u64| rows.iter().fold(0u64, |sum, row| sum.saturating_add(of(&row.stat)));
     let rest = TypesRest {
         types: stat.totals.types.saturating_sub(len64(rows.len())),

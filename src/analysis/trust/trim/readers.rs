@@ -10,10 +10,9 @@ use crate::analysis::objects::object::report as report_object;
 use crate::analysis::threads::locks::touch as touch_locks;
 use crate::analysis::trust::verify::touch as touch_verify;
 use crate::analysis::{
-    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ModulesQuery, ObjectQuery, RequestsQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, async_chains, contracts,
-    each_handle, each_root, each_stack, each_static, exceptions, finalizers, heap, info, inspect, memory_map, modules, oom, pool, requests,
-    segments, threads, timers,
+    AsyncQuery, ContractsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery, ModulesQuery, ObjectQuery,
+    RequestsQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, async_chains, contracts, each_handle, each_root, each_stack,
+    each_static, finalizers, heap, info, inspect, memory_map, modules, oom, pool, requests, segments, threads, timers,
 };
 use crate::analysis::{InspectionId, ThreadStackModel};
 use crate::base::hash::Set;
@@ -100,8 +99,8 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = each_root(&heap, &RootsQuery { options, ..RootsQuery::default() }, &mut drop);
     let _ = async_chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
-    if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
-        read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
+    if let Ok(answer) = heap.exceptions() {
+        read_lines(runtime, answer.data.exceptions.iter().flat_map(|e| &e.stack).map(|f| f.ip));
     }
     touch_locks(&heap);
     let only = InspectionId::ALL.into_iter().filter(|id| !CONTENTS.contains(id)).collect();

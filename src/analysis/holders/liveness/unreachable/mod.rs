@@ -129,8 +129,7 @@ fn unreachable_of(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unreac
                 GarbageTotal { class, count: sum.count, bytes: sum.bytes }
             })
             .collect(),
-        types: (!query.objects).then_some(rows),
-        objects: query.objects.then_some(objects),
+        rows: if query.objects { UnreachableRows::Objects { objects } } else { UnreachableRows::Types { types: rows } },
         shown: (listed > most).then(|| len64(most)),
         coverage: on.coverage(),
         stacks: query.stacks,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, Name, named_enum, views};
 use crate::model::{Generation, RootCoverageModel, Stacks, Sum};
 
 named_enum! {
@@ -19,6 +19,22 @@ named_enum! {
     }
 }
 
+views! {
+    /// The rows that `unreachable` lists.
+    pub enum UnreachableRows as UnreachableFields {
+        /// Sums by type and class.
+        Types {
+            /// Garbage by type and class, most bytes first.
+            types: Vec<GarbageType>,
+        },
+        /// With `objects`: each object.
+        Objects {
+            /// The objects, in heap order.
+            objects: Vec<GarbageObject>,
+        },
+    }
+}
+
 /// `unreachable`: objects that no root reaches.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -29,10 +45,9 @@ pub struct UnreachableReport {
     pub unreachable: Sum,
     /// Garbage by class.
     pub classes: Vec<GarbageTotal>,
-    /// Garbage by type and class, most bytes first; `null` with `objects`.
-    pub types: Option<Vec<GarbageType>>,
-    /// With `objects`: the objects, in heap order.
-    pub objects: Option<Vec<GarbageObject>>,
+    /// The rows of the requested view.
+    #[serde(flatten)]
+    pub rows: UnreachableRows,
     /// Number of rows listed, if cut by `top`; `null` if complete.
     pub shown: Option<u64>,
     /// Coverage of each kind of root. With incomplete coverage, some listed objects may be reachable; with conservative coverage, more
