@@ -26,12 +26,14 @@ const MOST: u64 = 6 << 20;
 pub(crate) struct Startup {
     /// Where the data was found.
     pub(crate) source: StartupSource,
-    /// Arguments, starting with the program name; `None` on Windows, where programs split the command line themselves.
+    /// Arguments, starting with the program name; `None` on Windows, where programs split the command line themselves, and if a part is not in the dump.
     pub(crate) arguments: Option<Vec<String>>,
-    /// The command line; `None` except on Windows.
+    /// The command line; `None` except on Windows, and if a part is not in the dump.
     pub(crate) line: Option<String>,
     /// Environment variables: name and value.
     pub(crate) environment: Vec<(String, String)>,
+    /// The first argument or variable that is not in the dump.
+    pub(crate) lost: Option<Addr>,
 }
 
 impl Startup {
@@ -62,14 +64,16 @@ impl Startup {
         (memory.word(at).ok()? == len64(arguments.len())).then_some(())?;
         let first = arguments.iter().chain(&variables).min().copied()?;
         memory.keep_private(AddrRange::new(first, path));
-        let text = |at: Addr| memory.text(at, path.since(at).unwrap_or(0)).ok();
-        let arguments: Vec<String> = arguments.into_iter().map(text).collect::<Option<_>>()?;
-        Some(Startup {
-            source: StartupSource::InitialStack,
-            arguments: Some(arguments),
-            line: None,
-            environment: variables.into_iter().filter_map(text).filter_map(|text| variable(&text)).collect(),
-        })
+        let mut lost = None;
+        let mut text = |at: Addr| {
+            let text = memory.text(at, path.since(at).unwrap_or(0)).ok();
+            lost = lost.or(text.is_none().then_some(at));
+            text
+        };
+        let arguments: Option<Vec<String>> = arguments.into_iter().map(&mut text).collect();
+        let variables: Vec<String> = variables.into_iter().filter_map(text).collect();
+        let environment = variables.iter().filter_map(|text| variable(text)).collect();
+        Some(Startup { source: StartupSource::InitialStack, arguments, line: None, environment, lost })
     }
 }
 
@@ -125,13 +129,18 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     let length = u64::from(memory.u16(at.plus(line)).ok()?);
     let text_at = memory.ptr(at.plus(line).plus(pointer)).ok()?;
     memory.keep_private(AddrRange::of(text_at, length));
-    let text = memory.utf16(text_at, length, length).ok()?;
+    let text = memory.utf16(text_at, length, length).ok();
+    let mut lost = text.is_none().then_some(text_at);
     let (mut next, mut left, mut variables) = (memory.ptr(at.plus(environment)).ok()?, MOST_OF_WINDOWS, Vec::new());
     while left > 0 {
-        let units: Vec<u16> =
-            memory.stretches(AddrRange::of(next, left)).next().filter(|(at, _)| *at == next).map_or_else(Vec::new, |(_, bytes)| {
-                bytes.as_chunks::<2>().0.iter().map(|c| u16::from_le_bytes(*c)).take_while(|unit| *unit != 0).collect()
-            });
+        let stretch = memory.stretches(AddrRange::of(next, left)).next().filter(|(at, _)| *at == next);
+        let words = || stretch.iter().flat_map(|(_, bytes)| bytes.as_chunks::<2>().0).map(|c| u16::from_le_bytes(*c));
+        let units: Vec<u16> = words().take_while(|unit| *unit != 0).collect();
+        // The captured memory ends within the variable, or before the empty one that ends the list.
+        if words().nth(units.len()).is_none() {
+            lost = lost.or(Some(next.element(len64(units.len()), 2)));
+            break;
+        }
         if units.is_empty() {
             break;
         }
@@ -141,7 +150,7 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
         (next, left) = (next.plus(bytes), left.saturating_sub(bytes));
     }
     memory.touch(AddrRange::of(next, 2));
-    Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
+    Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: text, environment: variables, lost })
 }
 
 /// The pointers before the null at `end`, in order, and the address of the word before the first of them. Going down from `end`, the pointers end
@@ -167,7 +176,7 @@ mod tests {
     fn settings_of_the_runtime_are_hexadecimal() {
         let is_on = |variables: &[(&str, &str)]| {
             let environment = variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-            Startup { source: StartupSource::InitialStack, arguments: None, line: None, environment }.is_on("gcConservative")
+            Startup { source: StartupSource::InitialStack, arguments: None, line: None, environment, lost: None }.is_on("gcConservative")
         };
         for on in [&[("DOTNET_gcConservative", "1")][..], &[("COMPlus_GCConservative", "0xA")], &[("DOTNET_gcConservative", "a ")]] {
             assert!(is_on(on), "{on:?}");

@@ -15,12 +15,13 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcPhase, StackFrameKind};
 use crate::session::Runtime;
 
-/// Returns the suspension that was in progress, if any. Notes and failed reads are dropped, because other parts of an answer report missing data.
-pub(in crate::analysis) fn suspension(runtime: &Runtime) -> Option<SuspensionModel> {
-    tried(|| under_way(runtime))
+/// Returns the suspension that was in progress, if any. Adds notes if the methods of threads that it waits for are unknown because of missing data. Other
+/// notes and failed reads are dropped, because other parts of an answer report them.
+pub(in crate::analysis) fn suspension(runtime: &Runtime, notes: &Collector) -> Option<SuspensionModel> {
+    tried(|| under_way(runtime, notes))
 }
 
-fn under_way(runtime: &Runtime) -> Option<SuspensionModel> {
+fn under_way(runtime: &Runtime, notes: &Collector) -> Option<SuspensionModel> {
     if runtime.descriptor().is_native_aot() {
         return None;
     }
@@ -43,12 +44,12 @@ fn under_way(runtime: &Runtime) -> Option<SuspensionModel> {
         by: suspending.and_then(|t| t.id),
         by_os_id: suspending.and_then(|t| t.os_id),
         after_collection: collections.and_then(|c| c.process.last.as_ref().map(|last| last.index)),
-        waits_for: named(runtime, &waits_for),
+        waits_for: named(runtime, &waits_for, notes),
     })
 }
 
 /// Describes the threads with their names and innermost methods.
-fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
+fn named(runtime: &Runtime, threads: &[&Thread], notes: &Collector) -> Vec<SuspendedThread> {
     if threads.is_empty() {
         return Vec::new();
     }
@@ -63,7 +64,12 @@ fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
     };
     let query = StacksQuery { threads: threads.iter().filter_map(|t| t.os_id).collect(), ..StacksQuery::default() };
     // If the stacks cannot be walked, the threads are listed without methods.
-    let _ = each_stack(runtime, &query, &mut add);
+    let walked = each_stack(runtime, &query, &mut add);
+    if let Ok(walked) = walked
+        && methods.len() < threads.len()
+    {
+        notes.extend(&walked.notes);
+    }
     let name = |t: &Thread| {
         let native = t.os_id.and_then(|id| stacks.thread(id));
         namer.thread_name(t.exposed, native)

@@ -11,7 +11,7 @@ use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use super::resolvers::Resolvers;
 use super::scans::Scans;
 use crate::base::hash::Map;
-use crate::base::missed::tried;
+use crate::base::missed::{tried, watched};
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, Notes, Remedy};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::threads::Thread;
@@ -250,9 +250,17 @@ impl Reader<'_> {
             found.dedup();
             Some(found.into())
         };
-        // Failed reads are not recorded: a method that cannot be read has no name either, and the missing name is reported.
+        let memory = self.heap.memory();
         let key = (method, contexts.to_vec());
-        Arc::clone(self.kept.entry(key).or_insert_with(|| tried(find).unwrap_or_default()))
+        let kept = self.kept.entry(key).or_insert_with(|| {
+            // Dumps of most kinds do not have all structures of all methods.
+            let (found, missed) = watched(find);
+            if memory.has_lost(&missed) {
+                missed.tell();
+            }
+            found.unwrap_or_default()
+        });
+        Arc::clone(kept)
     }
 
     /// Adds a reference that a frame holds.

@@ -3,7 +3,7 @@
 //! Source: `GCFrame` (frames.h), `ScanStackRoots` (gcenv.ee.cpp). Native code of the runtime has these frames on the stack (`GCPROTECT_BEGIN`);
 //! so has reflection, for the arguments of the call that it makes (`GCFrameRegistration`).
 
-use crate::base::missed::tried;
+use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
 use crate::data::{Bound, GCFrame, Thread, bind};
@@ -56,10 +56,19 @@ impl ProtectedFrames {
     }
 
     /// The address of the innermost frame of a thread, `Some(None)` if it has none. `None` if the pointer to it is not described, or is not in the
-    /// dump but [`find`](ProtectedFrames::find) can replace it: copies by earlier versions of `gcdump trim` do not have it.
+    /// dump but [`find`](ProtectedFrames::find) can replace it. Copies by earlier versions of `gcdump trim` do not have it; in other dumps, it is a
+    /// failed read.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Option<Result<Option<Addr>, StackError>> {
         let read = || self.thread.as_ref().map(|of| of.read(bytes, thread, Thread::GCFrame));
-        let first = if self.frame.has(GCFrame::CurThread) { tried(read).filter(Result::is_ok) } else { read() };
+        let first = if self.frame.has(GCFrame::CurThread) {
+            let (first, missed) = watched(read);
+            if !bytes.memory().is_trimmed() {
+                missed.tell();
+            }
+            first.filter(Result::is_ok)
+        } else {
+            read()
+        };
         Some(first?.map(|at| Some(at).filter(|at| is_frame(*at))).map_err(StackError::from))
     }
 
@@ -74,7 +83,19 @@ impl ProtectedFrames {
             let in_dump = || memory.captured(frame.slots) == frame.slots.len();
             (1..=MOST_FOUND).contains(&count) && in_dump() && next.is_none_or(|next| next > frame.address && stack.contains(next))
         };
-        let frames = places.into_iter().filter_map(|at| tried(|| self.read(bytes, at)).ok()).filter(sound);
+        // The address of the thread may also be elsewhere on the stack.
+        let read = |at: Addr| {
+            let (frame, missed) = watched(|| self.read(bytes, at));
+            if !memory.is_trimmed() && memory.has_lost(&missed) {
+                missed.tell();
+            }
+            let has_slots = |(frame, _): &&(ProtectedFrame, _)| stack.contains(frame.slots.start) && frame.slots.len() <= MOST_FOUND * 8;
+            if let Some((frame, _)) = frame.as_ref().ok().filter(has_slots).filter(|_| !memory.is_trimmed()) {
+                memory.need(frame.slots);
+            }
+            frame.ok()
+        };
+        let frames = places.into_iter().filter_map(read).filter(sound);
         frames.map(|(frame, _)| ProtectedFrame { listed: false, ..frame }).collect()
     }
 

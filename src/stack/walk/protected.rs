@@ -1,7 +1,6 @@
 //! The references that native code protects.
 
 use super::{SLOTS_OF_A_READ, Start, Walking, inside, told};
-use crate::base::missed::tried;
 use crate::base::reads;
 use crate::base::{Addr, len64};
 use crate::stack::StackError;
@@ -27,7 +26,7 @@ impl Walking<'_> {
         let Some(first) = frames.first(bytes, start.thread) else {
             for stack in [start.stack, start.own].into_iter().flatten() {
                 reads::take(stack.len() / 8 / SLOTS_OF_A_READ);
-                for frame in tried(|| frames.find(bytes, start.thread, stack)) {
+                for frame in frames.find(bytes, start.thread, stack) {
                     if !self.keep(frame) {
                         break;
                     }

@@ -42,8 +42,9 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     if let Some(properties) = &properties {
         properties.note(&notes);
     }
-    if startup.is_none() {
-        notes.add(Missing::Process, None, "the arguments and the environment of the process are not in the dump");
+    match &startup {
+        None => notes.add(Missing::Process, None, "the arguments and the environment of the process are not in the dump"),
+        Some(startup) => note_lost(startup, &notes),
     }
     if properties.is_none() {
         notes.add(Missing::Process, None, "the properties of the runtime are not in the dump");
@@ -74,7 +75,15 @@ pub(in crate::analysis) fn startup(dump: &Dump) -> Option<Startup> {
         line: startup.line.map(hidden),
         // Other names may be as confidential as their values.
         environment: startup.environment.into_iter().filter(|(name, _)| is_read(name)).map(|(name, value)| (name, hidden(value))).collect(),
+        lost: startup.lost,
     })
+}
+
+/// Adds a note if a part of the arguments or the environment is not in the dump.
+pub(in crate::analysis) fn note_lost(startup: &Startup, notes: &Collector) {
+    if startup.lost.is_some() {
+        notes.add(Missing::Process, startup.lost, "a part of the arguments and the environment of the process is not in the dump");
+    }
 }
 
 /// Returns the command line, quoted so that a shell takes each argument as one word.

@@ -6,16 +6,16 @@ pub use report::*;
 
 use crate::analysis::dump::analyze::command_line;
 use crate::analysis::dump::answers::{Answers, Imprecise, answers};
-use crate::analysis::dump::env::{command_line as command_line_of, gc_with_properties, settings, startup};
+use crate::analysis::dump::env::{command_line as command_line_of, gc_with_properties, note_lost, settings, startup};
 use crate::analysis::dump::modules::module_count;
 use crate::analysis::threads::suspension::suspension;
 use crate::base::missed::tried;
-use crate::base::{Answer, Collector, Missing, len64};
+use crate::base::{AddrRange, Answer, Collector, Missing, len64};
 use crate::contract::Description;
 use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{CollectionsModel, DumpModel, GcLatencyMode, HeapSizeModel, NamedCount, RuntimeModel, SegmentModel, StandaloneGc};
-use crate::session::{Dump, HeapEvidence, Runtime, kind};
+use crate::session::{Dump, HeapEvidence, Runtime, Startup, kind};
 
 /// Returns the header of every JSON answer: summaries of the dump and the runtime, and the number of runtimes.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>, u64) {
@@ -89,6 +89,9 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     let crash = dump.file().crash.as_ref();
     let startup = startup(dump);
+    // Dumps of some kinds do not have this memory.
+    let is_lost = |startup: &&Startup| startup.lost.is_some_and(|at| dump.memory().is_lost(AddrRange::of(at, 1)));
+    startup.iter().filter(is_lost).for_each(|startup| note_lost(startup, &notes));
     let recorded = || f.command_line.as_ref().map(|line| if dump.memory().hides_contents() { Memory::HIDDEN.into() } else { line.clone() });
     let report = InfoReport {
         kind,
@@ -113,7 +116,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
         fault: dump.fault(runtime.as_ref().ok()),
-        suspension: runtime.as_ref().ok().and_then(suspension),
+        suspension: runtime.as_ref().ok().and_then(|runtime| suspension(runtime, &Collector::new())),
         crash_report: descriptions.iter().find_map(|r| r.crash_report.clone()),
         gc: probe.gc,
         heap: probe.heap,

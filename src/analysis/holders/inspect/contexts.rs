@@ -12,7 +12,7 @@ use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::analysis::on_graph::OnGraph;
 use crate::base::hash::{Map, Set};
-use crate::base::missed::tried;
+use crate::base::missed::{Missed, watched};
 use crate::base::{Addr, Count, Missing, plural};
 use crate::clr::binders::Binders;
 use crate::clr::library::{fields_of, noted};
@@ -75,8 +75,8 @@ impl Inspector<'_> {
         if unloading.is_empty() {
             return Findings::plain(Vec::new());
         }
-        // Failed reads are ignored: a module that is not in the dump proves nothing.
-        let modules = tried(|| self.modules());
+        // Reads that fail in every dump of this kind are ignored: a module that is not in the dump proves nothing.
+        let (modules, missed) = watched(|| self.modules());
         let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
         let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
         let (collectible, others) = (plain(collectible), plain(others));
@@ -92,11 +92,12 @@ impl Inspector<'_> {
             }
         }
         let wanted: Set<Addr> = unloading.iter().filter_map(|(at, f)| library.word(*at, f.native)).map(Addr).collect();
-        let allocators = binders.map(|binders| self.allocators(&binders, &collectible, &wanted)).unwrap_or_default();
+        let (allocators, more) = watched(|| binders.map(|binders| self.allocators(&binders, &collectible, &wanted)).unwrap_or_default());
+        let lost = [missed, more].iter().filter(|missed| library.memory().has_lost(missed)).map(Missed::tell).count() > 0;
         // Without the graph, the objects of a context's types are shown, which may be garbage. Contexts without objects are few.
         let rooted = if self.graph || allocators.keys().any(|binder| !held.contains_key(binder)) { self.rooted() } else { None };
         let rows = unloading.keys().map(|context| row(*context, 1, 0)).collect();
-        let is_known = binders.is_some() || collectible.is_empty();
+        let is_known = !lost && (binders.is_some() || collectible.is_empty());
         // Only rows that are shown get a search for a path.
         Findings::plain(rows).with_detail(move |row| {
             let context = row.object?;
@@ -125,7 +126,7 @@ impl Inspector<'_> {
             let binder = binders.of(*module).filter(|binder| of.contains(binder))?;
             Some((binder, loader.allocator_object(*module)?))
         });
-        tried(|| found.collect())
+        found.collect()
     }
 
     /// The heap graph and its roots; `None` if they are not available, with a note.

@@ -88,7 +88,10 @@ pub fn retained(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<
 }
 
 fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
-    let on = OnGraph::open(heap, false, query.stacks, Some(Depends::Dominators))?;
+    // The groups list the roots themselves.
+    let lists_roots = matches!(query.view, RetainedView::By(RetainedBy::Thread | RetainedBy::Root));
+    let depends = if lists_roots { Depends::Roots } else { Depends::Dominators };
+    let on = OnGraph::open(heap, false, query.stacks, Some(depends))?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
     let rows = tree.rows(heap, &on.namer, query, object, &on.notes);

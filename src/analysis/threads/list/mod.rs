@@ -86,6 +86,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     if fault.is_some() {
         notes.extend(&file.facts.lost.of_modules());
     }
+    let suspension = suspension(runtime, &notes);
     Ok(notes.finish(ThreadsReport {
         os_threads,
         threads: list,
@@ -94,7 +95,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         by_allocated: query.sort.is_some_and(|order| order.by == ThreadSort::Allocated),
         crashed_unmanaged,
         fault,
-        suspension: suspension(runtime),
+        suspension,
     }))
 }
 
