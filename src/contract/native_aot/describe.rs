@@ -88,19 +88,23 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     if let Some(variable) = header.variable("g_pFreeObjectEEType") {
         descriptor.set_pointer("FreeObjectMethodTable", variable, origin);
     }
-    let store = header.global(memory, "g_pTheRuntimeInstance").zip(header.offset("RuntimeInstance", "m_pThreadStore"));
-    if let Some((instance, offset)) = store {
-        descriptor.set_pointer("ThreadStore", instance.plus(offset), origin);
-    }
-    for (theirs, name) in [("g_CrashInfoBuffer", "CrashInfoBuffer"), ("g_stressLog", "StressLog")] {
-        if let Some(address) = header.global(memory, theirs) {
-            descriptor.set_pointer(name, address, origin);
+    let of_instance = header.offset("RuntimeInstance", "m_pThreadStore");
+    let globals = [
+        ("g_pTheRuntimeInstance", "ThreadStore", of_instance),
+        ("g_CrashInfoBuffer", "CrashInfoBuffer", Some(0)),
+        ("g_stressLog", "StressLog", Some(0)),
+    ];
+    for (theirs, name, offset) in globals {
+        match header.global(memory, theirs) {
+            Ok(address) => address.zip(offset).into_iter().for_each(|(at, offset)| descriptor.set_pointer(name, at.plus(offset), origin)),
+            Err(e) => descriptor.lose(DescriptorItem::Global(name.into()), &e.to_string()),
         }
     }
     let versions = [("Thread", "n1"), ("RuntimeTypeSystem", "n1"), ("Object", "c1"), ("Exception", "c1")];
     let contracts = versions.map(|(name, version)| (name.to_string(), version.to_string())).to_vec();
     descriptor.merge(&RawDescriptor { contracts, ..RawDescriptor::default() }, origin, |_| None);
-    let vars = header.global(memory, "g_gcDacGlobals").map(|address: Addr| GcDacVars { address, found_by: "the debug header" });
+    let vars =
+        header.global(memory, "g_gcDacGlobals").ok().flatten().map(|address: Addr| GcDacVars { address, found_by: "the debug header" });
     (vars, used)
 }
 

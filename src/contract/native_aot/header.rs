@@ -169,9 +169,10 @@ impl DebugHeader {
         self.globals.iter().find(|g| g.0 == name).map(|g| g.1)
     }
 
-    /// Value of a global; `None` if it is null or not in the dump.
-    pub(super) fn global(&self, memory: &Memory, name: &str) -> Option<Addr> {
-        memory.ptr(self.variable(name)?).ok().filter(|a| !a.is_null())
+    /// Value of a global; `None` if it is null, or if the header does not have it.
+    pub(super) fn global(&self, memory: &Memory, name: &str) -> Result<Option<Addr>, ReadError> {
+        let value = self.variable(name).map(|variable| memory.ptr(variable)).transpose()?;
+        Ok(value.filter(|a| !a.is_null()))
     }
 }
 
