@@ -39,7 +39,7 @@ pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes
     let known = if segments.is_empty() { lost() } else { allocated > 0 || !found.whole };
     let mut notes = Notes::new();
     if known
-        && captured.saturating_mul(10) <= allocated
+        && captured.saturating_mul(2) <= allocated
         && let (kind @ (DumpKind::Mini | DumpKind::Triage), ..) =
             tried(|| kind(runtime.file(), runtime.memory(), Some(runtime.description()), &found))
     {

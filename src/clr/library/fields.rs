@@ -77,6 +77,8 @@ impl NoSuchField {
                 field: names,
                 module: types.names().name(method_table).module.as_deref().map(str::to_owned),
             },
+            // A type whose fields are asked for has some: here, the list itself is not in the dump.
+            Some([]) if !native_aot => NoSuchField::Unread { type_name },
             Some(_) => NoSuchField::Absent { type_name, field: names },
             None if native_aot => NoSuchField::Unplaced { type_name },
             None => NoSuchField::Unread { type_name },
