@@ -26,7 +26,8 @@ impl Heap {
     /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
     pub fn retained(&self) -> Result<Answer<TopRetained>, Error> {
         Ok(retained(self, &RetainedQuery::default())?.map(|RetainedReport { rows, totals, coverage, .. }| {
-            let (objects, types) = if let RetainedRows::Top { objects, types, .. } = rows { (objects, types) } else { Default::default() };
+            let (objects, types) =
+                if let RetainedRows::Top { objects, types, .. } = rows { (objects, types) } else { (Vec::new(), Vec::new()) };
             TopRetained { objects, types, totals, coverage }
         }))
     }

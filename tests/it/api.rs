@@ -82,10 +82,10 @@ fn named(item: &Item) -> Option<String> {
     (is_public(visibility) && !is_hidden(attributes)).then(|| name.to_string())
 }
 
-/// Returns the enums that `named_enum!` makes.
+/// Returns the enums that `named_enum!` and `views!` make.
 fn expanded(item: &Item) -> Vec<Item> {
     let Item::Macro(call) = item else { return vec![item.clone()] };
-    if !call.mac.path.is_ident("named_enum") {
+    if !(call.mac.path.is_ident("named_enum") || call.mac.path.is_ident("views")) {
         return Vec::new();
     }
     // `Variant = "name" | "alias"` is not valid Rust, `Variant` is.
@@ -99,8 +99,13 @@ fn expanded(item: &Item) -> Vec<Item> {
         });
         TokenTree::Group(Group::new(group.delimiter(), kept.collect()))
     };
-    // `pub open enum Name(i32)` is an enum, too.
+    // `pub open enum Name(i32)` and `pub enum Name as Fields` are enums, too.
+    let mut is_private = false;
     let tokens = call.mac.tokens.clone().into_iter().filter_map(|token| match token {
+        TokenTree::Ident(word) if word == "as" || std::mem::take(&mut is_private) => {
+            is_private = word == "as";
+            None
+        }
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(plain(group)),
         TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => None,
         TokenTree::Ident(word) if word == "open" => None,

@@ -109,7 +109,7 @@ impl<'h> DumpTypes<'h> {
     fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
         let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
         let mut of_types = |key: fn(&TypeStat) -> Key| {
-            for t in self.selected.as_ref().unwrap_or(&self.types).types.iter() {
+            for t in &self.selected.as_ref().unwrap_or(&self.types).types {
                 groups.entry(key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
             }
         };
