@@ -58,6 +58,8 @@ fn lock(owner: Option<LockOwner>, waiters: &[u32]) -> LockModel {
         waiters: waiters.iter().map(|id| WaiterModel { managed_id: Some(*id), evidence: WaitEvidence::Exact }).collect(),
         waiting: None,
         count: None,
+        capacity: None,
+        name: None,
         sync_block: None,
     }
 }
