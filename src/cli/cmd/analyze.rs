@@ -64,7 +64,7 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
     min_free: f64,
 
-    /// Fewest threads that wait for one lock.
+    /// Fewest threads that wait for one lock that another thread holds.
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().queue)]
     min_queue: u64,
 
@@ -88,8 +88,8 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().requests)]
     min_requests: u64,
 
-    /// Fewest chains of asynchronous methods that hang on one promise, semaphore or custom awaitable, and threads that are blocked until tasks
-    /// are complete.
+    /// Fewest chains of asynchronous methods that hang on one promise, semaphore, custom awaitable or full channel, and threads that are blocked until
+    /// tasks are complete, or by one semaphore, event or full collection.
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().waits)]
     min_waits: u64,
 

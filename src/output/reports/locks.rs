@@ -29,6 +29,15 @@ fn owner(owner: &LockOwner) -> String {
     }
 }
 
+/// The owner of a lock; empty if no thread holds it, or if locks of its kind have no owner.
+fn owner_of(lock: &LockModel) -> String {
+    match &lock.owner {
+        Some(by) => owner(by),
+        None if lock.has_unknown_owner() => "unknown".into(),
+        None => String::new(),
+    }
+}
+
 /// The readers of a lock: living threads by id, then the number of the others.
 fn readers(lock: &LockModel) -> String {
     let mut out: Vec<String> = lock.readers.iter().map(owner).collect();
@@ -41,19 +50,20 @@ fn readers(lock: &LockModel) -> String {
     out.join(" ")
 }
 
-fn lock_columns<'r>() -> Columns<'r, LockModel> {
+fn lock_columns<'r>(named: bool) -> Columns<'r, LockModel> {
     columns![
         LockModel,
         word(kind, 14).keep(9),
         address(object).keep(9),
-        text("owner", 24, |l| l.owner.as_ref().map(owner).unwrap_or_default()).keep(8),
+        text("owner", 24, owner_of).keep(8),
         id(recursion).keep(3),
         text("readers", 24, readers).keep(3),
         text("waiters", 40, |l| l.waiters.iter().map(|w| id(w.managed_id)).collect::<Vec<_>>().join(" ")).keep(8),
         id(waiting).keep(6),
         text("count", 8, |l| l.count.map(|n| n.to_string()).unwrap_or_default()).keep(3),
         id(sync_block).extra(),
-        names(type_name, 50)
+        names(type_name, 50),
+        text("name", 24, |l| l.name.clone().unwrap_or_default()).keep(5).only(if named { Readers::All } else { Readers::Machines })
     ]
 }
 
@@ -135,7 +145,7 @@ fn chain(c: &WaitChain) -> String {
 
 impl Report for LocksReport {
     fn page(&mut self, to: &mut Paging) {
-        self.not_listed = to.whole_list("locks", &mut self.locks, &lock_columns());
+        self.not_listed = to.whole_list("locks", &mut self.locks, &lock_columns(true));
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
@@ -145,7 +155,8 @@ impl Report for LocksReport {
         let lines = self.waits.iter().any(|w| w.line.is_some());
         to.table(Table::records("wait", &self.waits, wait_columns(lines)).shown(!self.waits.is_empty()));
         to.gap_if(!self.waits.is_empty());
-        to.table(Table::records("lock", &self.locks, lock_columns()).csv(true).shown(!self.locks.is_empty()));
+        let named = self.locks.iter().any(|l| l.name.is_some());
+        to.table(Table::records("lock", &self.locks, lock_columns(named)).csv(true).shown(!self.locks.is_empty()));
         to.not_listed(self.not_listed, "lock");
         to.gap_if(!self.locks.is_empty());
         to.records("chain", &self.chains);

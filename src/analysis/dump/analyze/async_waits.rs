@@ -1,7 +1,7 @@
 //! Asynchronous methods that wait for the same object.
 //!
-//! Rule: at least `waits` chains of methods wait for the same `TaskCompletionSource`, semaphore or custom awaitable, or methods wait for each other.
-//! Timers, sockets and channels are left out because idle servers wait for them. Garbage is left out as well.
+//! Rule: at least `waits` chains of methods wait for the same `TaskCompletionSource`, semaphore, custom awaitable or full channel, or methods wait for each
+//! other. Timers, sockets and other channels are left out because idle servers wait for them. Garbage is left out as well.
 //!
 //! Source: the chains that `async` shows.
 
@@ -14,7 +14,11 @@ use crate::analysis::threads::async_chains::is_library;
 use crate::analysis::{AsyncChain, AsyncRoot, AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, thousands};
+use crate::managed::Object;
 use crate::model::{RootKind, Stacks};
+
+/// Prefix of the names of the types of channels that have a capacity.
+const BOUNDED: &str = "System.Threading.Channels.BoundedChannel<";
 
 /// Most findings.
 const MAX_FOUND: usize = 3;
@@ -40,7 +44,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let least = answers.thresholds().waits;
     let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
     for sum in answers.chains()?.roots.iter().filter(|sum| sum.methods > 0) {
-        if is_shared(sum.root.kind) && sum.chains >= least || sum.root.kind == AsyncRootKind::Cycle {
+        let crowded = || is_shared(sum.root.kind) || sum.root.kind == AsyncRootKind::Channel && full(answers, &sum.root).is_some();
+        if sum.chains >= least && crowded() || sum.root.kind == AsyncRootKind::Cycle {
             let key = (sum.root.kind, &sum.root.label, sum.innermost.as_ref());
             let crowd = crowds.entry(key).or_insert(Crowd { first: sum, objects: 0, chains: 0, methods: 0, longest: 0 });
             crowd.objects.bump();
@@ -67,6 +72,13 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         (true, _) => "each other".into(),
         (false, 1) => format!("one {what}{by}"),
         (false, n) => counted(n, what),
+    };
+    // Only full channels have crowds.
+    let full = if root.kind == AsyncRootKind::Channel { full(answers, root) } else { None };
+    let on = match full {
+        Some(capacity) if crowd.objects == 1 => format!("{on}, which is full ({})", counted(capacity, "element")),
+        Some(_) => format!("{on}, which are full"),
+        None => on,
     };
     let holder = likely_holder(answers, crowd).map(|holder| format!("; {holder}")).unwrap_or_default();
     let from = crowd.first.innermost.as_ref().map(|m| format!(", innermost {m}")).unwrap_or_default();
@@ -147,9 +159,25 @@ pub(super) fn clause(root: &AsyncRoot, answers: &Answers<'_>) -> String {
     }
 }
 
-/// Whether many chains that wait for one object of this kind are suspicious. Idle servers wait for timers, sockets and channels.
+/// Whether many chains that wait for one object of this kind are suspicious. Idle servers wait for timers, sockets and channels; of channels, only those
+/// that are full are suspicious.
 pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
+}
+
+/// Returns the capacity of a bounded channel that is full. Only methods that write wait for such a channel: those that read find an element.
+fn full(answers: &Answers<'_>, root: &AsyncRoot) -> Option<u64> {
+    let channel = answers.heap().ok()?.object(root.object?).ok()?;
+    let (elements, capacity) = fill(&channel)?;
+    (capacity > 0 && elements >= capacity).then_some(capacity)
+}
+
+/// Returns the number of elements of a bounded channel, and its capacity. `None` for other channels, and if a part is not in the dump.
+fn fill(channel: &Object) -> Option<(u64, u64)> {
+    let number = |of: &Object, name: &str| u64::try_from(of.field(name).ok()?.read::<i32>().ok()?).ok();
+    channel.type_name().starts_with(BOUNDED).then_some(())?;
+    let items: Object = channel.field("_items").ok()?.read().ok()?;
+    Some((number(&items, "_size")?, number(channel, "_bufferedCapacity")?))
 }
 
 /// Adds the article: `a semaphore`, `an awaitable`.
@@ -212,6 +240,18 @@ fn is_word(field: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Program: `AsyncMix` of the lab, in which a method reads from an empty channel.
+    #[test]
+    fn a_channel_that_methods_read_from_is_not_full() {
+        for name in ["net10-wks-asyncmix-heap", "net11-wks-asyncmixrt-heap"] {
+            let heap = crate::open(format!("dumps/corpus/{name}.dmp.zst")).unwrap().runtime().unwrap().heap().unwrap();
+            let channels: Vec<Object> = heap.objects_of(&format!("{BOUNDED}System.Int32>")).unwrap().collect();
+            assert_eq!(channels.iter().map(fill).collect::<Vec<_>>(), [Some((0, 2))], "{name}");
+            let array = heap.objects_of("System.Int32[]").unwrap().next().unwrap();
+            assert_eq!(fill(&array), None);
+        }
+    }
 
     #[test]
     fn a_cycle_is_found_before_larger_crowds() {

@@ -69,7 +69,7 @@ pub struct Thresholds {
     pub waste: f64,
     /// Smallest share (0 to 1) of the allocated bytes that are free.
     pub free: f64,
-    /// Fewest threads that wait for one lock.
+    /// Fewest threads that wait for one lock that another thread holds.
     pub queue: u64,
     /// Fewest objects ready for finalization while the finalizer thread is not blocked.
     pub ready: u64,
@@ -81,7 +81,7 @@ pub struct Thresholds {
     pub handles: u64,
     /// Fewest incoming HTTP requests that are stuck.
     pub requests: u64,
-    /// Fewest chains of asynchronous methods that wait for one object.
+    /// Fewest chains of asynchronous methods, or threads, that wait for one object without an owner.
     pub waits: u64,
     /// Fewest threads at the same place in the code.
     pub threads: u64,

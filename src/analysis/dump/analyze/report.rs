@@ -38,13 +38,14 @@ named_enum! {
         StuckFinalizer = "stuck-finalizer",
         /// `count` items wait for a thread of the thread pool, and all threads are busy. Critical if all threads are blocked.
         PoolStarvation = "pool-starvation",
-        /// `count` threads wait for a lock that another thread holds.
+        /// `count` threads wait for a lock that another thread holds, for a semaphore that admits no more, or to add to a full collection. Info: they wait for
+        /// one event.
         LockQueue = "lock-queue",
         /// `count` threads are blocked until a task completes.
         SyncOverAsync = "sync-over-async",
         /// `count` incoming HTTP requests are stuck: they have been unanswered for a long time, or many of them wait for the same object.
         Requests = "requests",
-        /// `count` asynchronous methods wait for a promise, semaphore or custom awaitable, or for each other. A warning if they wait for
+        /// `count` asynchronous methods wait for a promise, semaphore, custom awaitable or full channel, or for each other. A warning if they wait for
         /// each other, or if a deadlock, a starved thread pool or unanswered requests were also found.
         AsyncWaits = "async-waits",
         /// `count` threads have the same frames from a method of the program outwards.

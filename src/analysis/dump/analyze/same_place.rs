@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
-use super::lock_queues::waiting;
+use super::lock_queues::{all_unowned, waiting};
 use super::places::ThreadPlace;
 use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 use crate::base::{Count, Name, be, len64};
@@ -64,6 +64,7 @@ fn reported(answers: &Answers<'_>) -> Result<BTreeSet<u32>, Skip> {
     let mut threads: BTreeSet<u32> = dead.collect();
     let owned = report.locks.iter().filter(|l| l.owner.is_some() || !l.readers.is_empty());
     threads.extend(owned.flat_map(|lock| waiting(report, lock)));
+    threads.extend(all_unowned(report, answers.thresholds()).flat_map(|queue| queue.threads));
     let for_tasks: Vec<u32> = report.waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| w.managed_id).collect();
     if len64(for_tasks.len()) >= answers.thresholds().waits {
         threads.extend(for_tasks);

@@ -185,6 +185,8 @@ impl Reporter<'_> {
             waiters: waiters.get(&(object, kind)).cloned().unwrap_or_default(),
             waiting: held.waiting,
             count: held.count,
+            capacity: held.capacity,
+            name: held.name,
             sync_block: held.sync_block,
         };
         let mut out: Vec<LockModel> = all.into_iter().map(model).collect();

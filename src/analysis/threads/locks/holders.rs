@@ -32,6 +32,8 @@ const OLD_WAITING_WRITERS_SHIFT: u32 = 23;
 // `Barrier._currentTotalCount`.
 const BARRIER_SHIFT: u32 = 16;
 const BARRIER_COUNT: u32 = 0x7fff;
+/// `SemaphoreSlim.NO_MAXIMUM`.
+const NO_MAXIMUM: i32 = i32::MAX;
 
 /// A thread that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,10 @@ pub(super) struct HeldLock {
     pub(super) writers_first: bool,
     pub(super) waiting: Option<u64>,
     pub(super) count: Option<i64>,
+    /// The highest count of a semaphore, or the capacity of a blocking collection; `None` without a limit.
+    pub(super) capacity: Option<i64>,
+    /// The name of a named mutex.
+    pub(super) name: Option<String>,
     pub(super) sync_block: Option<u32>,
 }
 
@@ -275,10 +281,12 @@ impl<'h> Holders<'h> {
                 check_count(object, count);
                 let waiting = library.i32(object, f.waiting).and_then(|n| u64::try_from(n).ok());
                 let Some(of) = self.primitives.collections.get(&object) else {
-                    out.insert((object, LockKind::Semaphore), HeldLock { count, waiting, ..HeldLock::default() });
+                    let most = f.most.and_then(|field| library.i32(object, field)).filter(|most| *most != NO_MAXIMUM).map(i64::from);
+                    out.insert((object, LockKind::Semaphore), HeldLock { count, capacity: most, waiting, ..HeldLock::default() });
                     continue;
                 };
                 let whole = out.entry((*of, LockKind::BlockingCollection)).or_default();
+                whole.capacity = self.primitives.capacities.get(of).copied();
                 whole.waiting = whole.waiting.into_iter().chain(waiting).reduce(u64::saturating_add);
                 whole.count = count.filter(|_| self.primitives.occupied.contains(&object)).or(whole.count);
             }
@@ -362,16 +370,24 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// Reads mutexes of the managed wait subsystem, which refer to the `Thread` object of their owner.
+    /// Reads mutexes of the managed wait subsystem and named mutexes, which refer to the `Thread` object of their owner.
     fn mutexes(&self, out: &mut Locks) {
-        let Some(infos) = &self.primitives.wait_infos else { return };
         let by_object: Map<Addr, usize> = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
-        for (mutex, owner, recursion) in infos.owned(self.library) {
+        let owner = |object: Addr| {
+            let thread = by_object.get(&object).copied()?;
+            Some(self.owner_at(self.threads.get(thread).and_then(|t| t.id).unwrap_or(0), Some(thread)))
+        };
+        for (mutex, by, recursion) in self.primitives.wait_infos.iter().flat_map(|infos| infos.owned(self.library)) {
             // A mutex is abandoned when its thread ends.
-            let Some(thread) = by_object.get(&owner).copied() else { continue };
-            let id = self.threads.get(thread).and_then(|t| t.id).unwrap_or(0);
-            let owner = Some(self.owner_at(id, Some(thread)));
-            out.insert((mutex, LockKind::WaitHandle), HeldLock { owner, recursion: Some(recursion), ..HeldLock::default() });
+            let Some(owner) = owner(by) else { continue };
+            let lock = HeldLock { owner: Some(owner), recursion: Some(recursion), ..HeldLock::default() };
+            out.insert((mutex, LockKind::WaitHandle), lock);
+        }
+        for mutex in &self.primitives.named_mutexes {
+            let owner = mutex.owner.and_then(owner);
+            let recursion = mutex.recursion.filter(|_| owner.is_some());
+            let lock = HeldLock { owner, recursion, name: mutex.name.clone(), ..HeldLock::default() };
+            out.insert((mutex.object, LockKind::WaitHandle), lock);
         }
     }
 

@@ -6,6 +6,7 @@ mod answer;
 mod class_constructors;
 mod deadlocks;
 mod holders;
+mod named_mutexes;
 mod needs;
 mod objects;
 mod primitives;

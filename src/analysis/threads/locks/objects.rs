@@ -36,6 +36,7 @@ library_types! {
             WaitInfo = "System.Threading.WaitSubsystem+ThreadWaitInfo",
             Waitable = "System.Threading.WaitSubsystem+WaitableObject",
             Ownership = "System.Threading.WaitSubsystem+WaitableObject+OwnershipInfo",
+            NamedMutex = "System.Threading.WaitSubsystem+NamedMutex",
             /// NativeAOT.
             SyncEntry = "System.Threading.SyncTable+Entry",
         }
@@ -53,7 +54,7 @@ library_types! {
 
 impl LockType {
     /// Types whose objects are not listed, because they are found through references.
-    const UNLISTED: [LockType; 11] = [
+    const UNLISTED: [LockType; 12] = [
         LockType::ReaderCount,
         LockType::OldReaderCount,
         LockType::BlockingInfo,
@@ -64,6 +65,7 @@ impl LockType {
         LockType::WaitInfo,
         LockType::Waitable,
         LockType::Ownership,
+        LockType::NamedMutex,
         LockType::SyncEntry,
     ];
 }

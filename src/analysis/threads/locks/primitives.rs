@@ -1,5 +1,6 @@
 //! Binds the fields of the class library's locks, and finds the lock that a part, such as an event, belongs to.
 
+use super::named_mutexes::{self, NamedMutex};
 use super::objects::{LockObjects, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
 use super::wait_target::WaitTarget;
@@ -44,6 +45,7 @@ fields_of! {
     pub(super) struct SemaphoreFields {
         lock: req "m_lockObjAndDisposed",
         count: req "m_currentCount",
+        most: opt "m_maxCount",
         waiting: req "m_waitCount",
         /// The first task of `WaitAsync`.
         first: opt "m_asyncHead",
@@ -120,6 +122,7 @@ fields_of! {
     struct CollectionFields {
         free: req "_freeNodes",
         occupied: req "_occupiedNodes",
+        capacity: opt "_boundedCapacity",
     }
 }
 
@@ -165,12 +168,16 @@ pub(super) struct Primitives {
     /// Blocking collections by each of their two semaphores. `occupied` has the semaphores that count elements, not free places.
     pub(super) collections: Map<Addr, Addr>,
     pub(super) occupied: Set<Addr>,
+    /// Capacities of the blocking collections that have one.
+    pub(super) capacities: Map<Addr, i64>,
     /// Locks by the address of a `SafeWaitHandle` that their waiters block on.
     pub(super) by_handle: Map<Addr, WaitTarget>,
     /// NativeAOT, .NET 11: objects whose monitors have a separate `Lock`, by that lock.
     pub(super) monitors: Map<Addr, Addr>,
     /// NativeAOT and .NET 11 on Unix: the waits that the managed wait subsystem has recorded.
     pub(super) wait_infos: Option<WaitInfos>,
+    /// .NET 11 on Unix: named mutexes.
+    pub(super) named_mutexes: Vec<NamedMutex>,
 }
 
 impl Primitives {
@@ -204,13 +211,16 @@ impl Primitives {
             by_handle: Map::default(),
             collections: Map::default(),
             occupied: Set::default(),
+            capacities: Map::default(),
             monitors: monitors(library, found),
             wait_infos: None,
+            named_mutexes: Vec::new(),
         };
         out.monitors.extend(blocks.iter().filter_map(|block| Some((block.lock?, block.object?))));
         out.collections(library, found);
         out.events(library, found, &binder);
         out.handles(library, found, &binder);
+        out.named_mutexes = named_mutexes::read(library, types, &mut out.by_handle, notes);
         out.wait_infos = WaitInfos::bind(library, types, &out.by_handle);
         out
     }
@@ -223,6 +233,9 @@ impl Primitives {
             let Some(f) = *known.entry(mt).or_insert_with(|| CollectionFields::bind(library.types(), mt).ok()) else { continue };
             let occupied = library.reference(object, f.occupied);
             self.occupied.extend(occupied);
+            let capacity = f.capacity.and_then(|field| library.i32(object, field)).map(i64::from);
+            // A collection without a capacity has -1.
+            self.capacities.extend(capacity.filter(|n| *n > 0).map(|n| (object, n)));
             self.collections.extend(occupied.into_iter().chain(library.reference(object, f.free)).map(|part| (part, object)));
         }
     }

@@ -118,7 +118,8 @@ pub struct LockModel {
     pub type_name: Option<Name>,
     /// Kind.
     pub kind: LockKind,
-    /// The thread that holds the lock; `null` if none does, or if locks of this kind have no owner.
+    /// The thread that holds the lock; `null` if none does, if locks of this kind have no owner, or if the heap does not have the owner, as for mutexes
+    /// of the operating system.
     pub owner: Option<LockOwner>,
     /// Number of times the owner entered the lock again: 0 if it entered once. `null` if no thread holds the lock, or if its kind has no
     /// such count.
@@ -136,10 +137,30 @@ pub struct LockModel {
     pub waiters: Vec<WaiterModel>,
     /// Number of waiters according to the lock itself.
     pub waiting: Option<u64>,
-    /// Current count of a semaphore, countdown or barrier.
+    /// Current count of a semaphore, countdown or barrier; number of elements of a blocking collection.
     pub count: Option<i64>,
+    /// Highest count of a semaphore, or number of elements that a blocking collection may have. Absent for locks of other kinds, without such a limit, and
+    /// if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<i64>,
+    /// Name of a named mutex, which several `Mutex` objects may share: `object` is the first of them. Absent for other locks, and if the heap does not have
+    /// the name, as before .NET 11.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Index of the sync block of a monitor; `null` for a thin lock.
     pub sync_block: Option<u32>,
+}
+
+/// Type of the mutexes of .NET.
+const MUTEX: &str = "System.Threading.Mutex";
+
+impl LockModel {
+    /// Whether threads wait for a mutex whose owner is unknown: a mutex of the operating system, or a named one that another process may hold. Unlike an
+    /// event or a semaphore, a mutex for which threads wait has an owner.
+    pub(crate) fn has_unknown_owner(&self) -> bool {
+        let is_mutex = self.kind == LockKind::WaitHandle && self.type_name.as_ref().is_some_and(|name| *name == MUTEX);
+        is_mutex && self.owner.is_none() && !self.waiters.is_empty()
+    }
 }
 
 /// A thread that holds a lock.

@@ -122,7 +122,8 @@ pub(super) struct Waited {
 pub(super) struct WaitInfos {
     thread: ThreadFields,
     info: InfoFields,
-    mutex: Option<(WaitableFields, OwnershipFields)>,
+    /// Method table and fields of `WaitableObject`, and fields of the owner.
+    mutex: Option<(Addr, WaitableFields, OwnershipFields)>,
     /// Locks by `WaitableObject`.
     by_waitable: Map<Addr, WaitTarget>,
 }
@@ -134,9 +135,9 @@ impl WaitInfos {
         let thread = ThreadFields::bind(of, types.table(LockType::Thread)?).ok()?;
         let info = InfoFields::bind(of, types.table(LockType::WaitInfo)?).ok()?;
         let handle = SafeHandleFields::bind(of, types.table(LockType::SafeWaitHandle)?).ok()?;
-        let waitable = types.table(LockType::Waitable).and_then(|mt| WaitableFields::bind(of, mt).ok());
+        let waitable = types.table(LockType::Waitable).and_then(|mt| Some((mt, WaitableFields::bind(of, mt).ok()?)));
         let ownership = types.table(LockType::Ownership).and_then(|mt| OwnershipFields::bind(of, mt).ok());
-        let mutex = waitable.zip(ownership);
+        let mutex = waitable.zip(ownership).map(|((mt, waitable), ownership)| (mt, waitable, ownership));
         let waitable = |safe: &Addr| library.reference(*safe, handle.handle).and_then(|handle| library.reference_at(handle));
         let by_waitable = by_handle.iter().filter_map(|(safe, whole)| Some((waitable(safe)?, *whole))).collect();
         Some(WaitInfos { thread, info, mutex, by_waitable })
@@ -145,8 +146,10 @@ impl WaitInfos {
     /// Returns the held mutexes, each as wait handle, `Thread` object of the owner, and number of recursive entries.
     pub(super) fn owned<'i>(&'i self, library: &'i Library) -> impl Iterator<Item = (Addr, Addr, u32)> + 'i {
         self.by_waitable.iter().filter_map(move |(waitable, whole)| {
-            let (of_waitable, of_ownership) = self.mutex?;
-            let ownership = library.reference(*waitable, of_waitable.ownership).filter(|_| whole.kind == LockKind::WaitHandle)?;
+            let (table, of_waitable, of_ownership) = self.mutex?;
+            // A named mutex is of another type, and may have any reference at this offset.
+            let is_plain = whole.kind == LockKind::WaitHandle && library.method_table(*waitable) == Some(table);
+            let ownership = library.reference(*waitable, of_waitable.ownership).filter(|_| is_plain)?;
             let owner = library.reference(ownership, of_ownership.thread)?;
             Some((whole.object, owner, library.u32(ownership, of_ownership.entered)?.saturating_sub(1)))
         })

@@ -45,6 +45,9 @@ const READER_WRITER: &str = "System.Threading.ReaderWriterLock";
 /// Prefix of the names of P/Invoke methods in assemblies of the library.
 const IMPORTS: &str = "Interop+";
 
+/// P/Invoke methods in which a thread waits without the flag that it waits: that for a named mutex (.NET 11 on Unix).
+const WAITING_IMPORTS: [&str; 1] = ["Interop+Sys.LowLevelCrossProcessMutex_Acquire"];
+
 /// Values of `ThreadBlockingInfo._objectKind`.
 const KIND_ENTER: i32 = 0;
 const KIND_WAIT: i32 = 1;
@@ -153,6 +156,19 @@ impl Blocked<'_> {
     pub(super) fn is_in_reader_writer(&self) -> bool {
         !self.frames.is_empty() && self.is_in(READER_WRITER)
     }
+
+    /// Whether the thread waits in a P/Invoke method, which does not set the flag that it waits.
+    fn is_in_import(&self) -> bool {
+        is_in_import(&self.frames)
+    }
+}
+
+/// Whether the innermost frame is a P/Invoke method of the library that waits, called by a method that waits.
+fn is_in_import(frames: &[BlockedFrame]) -> bool {
+    let waits = |frame: &BlockedFrame| {
+        frame.is_import_of_library() && WAITING_IMPORTS.iter().any(|name| frame.name.split('(').next() == Some(*name))
+    };
+    frames.first().is_some_and(waits) && framed(frames).is_some()
 }
 
 /// Returns the innermost frame of a method that does not wait on behalf of its caller.
@@ -285,7 +301,7 @@ impl Waits<'_> {
             let subsystem = thread.thread.exposed.and_then(|object| self.subsystem(*index, object));
             let queue = || queued.get(&thread.thread.address).map(|object| self.monitor(*index, *object, true));
             let constructor = || self.constructors.waited(self.heap.memory(), *index, thread);
-            let by_stack = || thread.thread.waits().then(|| self.by_stack(*index, thread));
+            let by_stack = || (thread.thread.waits() || thread.is_in_import()).then(|| self.by_stack(*index, thread));
             let found = subsystem.or_else(queue).or_else(constructor).or_else(by_stack);
             untimed.extend(found);
         }
@@ -487,6 +503,25 @@ mod tests {
         assert_eq!(own(&frames).unwrap().name, "Lab.Program.Main()");
         // A class of the program may have the same name.
         assert!(!frame("Interop+Native.Wait()", "lab.dll", None).is_of_waits());
+    }
+
+    /// Frames of a thread that waits for a named mutex on .NET 11.
+    #[test]
+    fn a_thread_in_the_import_that_takes_a_named_mutex_waits() {
+        let library = "System.Private.CoreLib.dll";
+        let acquire = ("Interop+Sys.LowLevelCrossProcessMutex_Acquire(Void*, Int32)", library);
+        let waits = [
+            ("System.Threading.WaitSubsystem+NamedMutex.Wait_Locked(ThreadWaitInfo, Int32, Boolean, LockHolder ByRef)", library),
+            ("System.Threading.WaitHandle.WaitOneNoCheck(Int32, Boolean, System.Object, WaitHandleWaitSourceMap)", library),
+            ("Lab.Program.Main()", "lab.dll"),
+        ];
+        let of = |names: &[(&str, &str)]| names.iter().map(|(name, module)| frame(name, module, None)).collect::<Vec<_>>();
+        assert!(is_in_import(&of(&[&[acquire], &waits[..]].concat())));
+        // A thread that was granted the mutex, one that releases it, and one that creates it.
+        assert!(!is_in_import(&of(&waits)));
+        assert!(!is_in_import(&of(&[&[("Interop+Sys.LowLevelCrossProcessMutex_Release(Void*)", library)], &waits[..]].concat())));
+        assert!(!is_in_import(&of(&[acquire, waits[2]])));
+        assert!(!is_in_import(&of(&[&[(acquire.0, "lab.dll")], &waits[..]].concat())));
     }
 
     #[test]
