@@ -1,7 +1,7 @@
 //! The answer of `locks`: locks, the waits of the threads, and deadlocks.
 
 use super::folds::{self, Part};
-use crate::analysis::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
+use crate::analysis::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitKind, WaitModel};
 use crate::base::{Name, file_name};
 use crate::output::Paging;
 use crate::output::columns::{Columns, Readers, columns};
@@ -122,7 +122,7 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
 }
 
 fn chain(c: &WaitChain) -> String {
-    let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" waits for thread ");
+    let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", which waits for thread ");
     let what = match (&c.object, &c.type_name) {
         (Some(object), ty) => {
             let what = c.one_of.map_or_else(|| c.kind.to_string(), |n| format!("one of {n} {}:", c.kind));
@@ -134,6 +134,7 @@ fn chain(c: &WaitChain) -> String {
             };
             format!("{what} {object} ({}), {held}", ty.as_ref().map_or("?", Name::shown))
         }
+        (None, _) if c.kind == WaitKind::Sleep => return format!("thread {threads}, which sleeps"),
         (None, _) => format!("an unknown object (kind {})", c.kind),
     };
     let candidates = match c.candidates.as_slice() {

@@ -40,7 +40,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let threads = waiting(report, lock);
         // The lock's own count of waiters may be higher than the number of threads found.
         let count = len64(threads.len());
-        let Some(first) = holders.first() else {
+        // A holder that waits for the same lock, as to upgrade it, waits for another holder.
+        let others = || holders.iter().filter(|id| !threads.contains(id));
+        let Some(first) = others().next().or(holders.first()) else {
             found.extend(unowned(report, lock, answers.thresholds()).map(|queue| finding(answers, report, &queue)));
             continue;
         };
@@ -55,9 +57,15 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             }
             None => place(answers, *first),
         };
-        let named = answers.places().ok().filter(|_| holders.len() == 1).and_then(|p| p.of(*first)?.name.as_ref());
-        let named = named.map(|name| format!(" {name:?}")).unwrap_or_default();
-        let title = format!("{} for {}, held by thread {}{named}{why}", how_many_wait(count, "thread"), name(lock), listed(&holders));
+        let named = |id: &u32| {
+            let name = answers.places().ok().and_then(|places| places.of(*id)?.name.as_ref());
+            name.map_or_else(|| id.to_string(), |name| format!("{id} {name:?}"))
+        };
+        let (also, holders): (Vec<&u32>, Vec<&u32>) = holders.iter().partition(|id| *id != first && threads.contains(id));
+        let also = if also.is_empty() { String::new() } else { format!("; thread {} holds it too and waits", listed(also)) };
+        let word = if holders.len() == 1 { "thread" } else { "threads" };
+        let by = listed(holders.into_iter().map(named));
+        let title = format!("{} for {}, held by {word} {by}{why}{also}", how_many_wait(count, "thread"), name(lock));
         found.push(Problem {
             count: Some(count),
             object: Some(lock.object),

@@ -101,6 +101,19 @@ fn queues_have_an_owner_and_threads_that_enter() {
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![wait(3, WaitKind::MonitorWait)])), None);
 }
 
+#[test]
+fn a_queue_is_described_by_the_holder_that_does_not_wait_in_it() {
+    let upgraded =
+        || LockModel { kind: LockKind::ReaderWriter, readers: owner(4, false).into_iter().collect(), ..lock(owner(5, false), &[5, 6, 7]) };
+    let waits = || vec![wait(4, WaitKind::Sleep), wait(5, WaitKind::Upgrade)];
+    let found = found(ProblemId::LockQueue, |a| set(&a.locks, locks(vec![upgraded()], waits())));
+    let title = &found[0].title;
+    assert!(
+        title.contains("held by thread 4, which is itself blocked: sleep") && title.ends_with("; thread 5 holds it too and waits"),
+        "{title}"
+    );
+}
+
 /// The only finding about a lock without an owner, for which `n` threads wait in `method`.
 fn unowned(
     lock_of: impl Fn(LockModel) -> LockModel,
