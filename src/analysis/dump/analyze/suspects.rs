@@ -131,3 +131,45 @@ fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
         ..found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{BelowType, TypeBytes};
+    use crate::base::Addr;
+
+    fn suspect(type_name: &str) -> Suspect {
+        Suspect {
+            kind: SuspectKind::Object,
+            address: Some(Addr(0x1000)),
+            type_name: type_name.into(),
+            method_table: Addr(0x20),
+            count: 1,
+            retained: 8 << 20,
+            share: 0.995,
+            roots: Vec::new(),
+            accumulation: None,
+            below: vec![BelowType { type_name: "Lab.Node".into(), count: 1, retained: 8 << 20 }],
+            by_type: Vec::new(),
+            elements: None,
+            holders: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_line_about_an_object_has_its_bytes() {
+        assert_eq!(brief(&suspect("System.Threading.TimerQueue")), "System.Threading.TimerQueue retains 8.0 MiB (99.5 %)");
+        let long = "System.Collections.Concurrent.ConcurrentQueue<System.Object>";
+        assert_eq!(brief(&suspect(long)), "ConcurrentQueue<Object> retains 8.0 MiB (99.5 %)");
+    }
+
+    #[test]
+    fn linked_structures_are_described_by_all_of_their_types() {
+        let mut list = suspect("Lab.Node");
+        assert_eq!(content(&list).as_deref(), Some("1 × Lab.Node"));
+        let of = |name: &str, count, bytes| TypeBytes { type_name: name.into(), method_table: Addr(0x20), count, bytes };
+        list.by_type = vec![of("Lab.Node", 30_000, 1 << 20), of("System.Byte[]", 30_000, 7 << 20), of("System.String", 7, 700)];
+        assert_eq!(content(&list).as_deref(), Some("30,000 × Lab.Node, 30,000 × System.Byte[]"));
+    }
+}

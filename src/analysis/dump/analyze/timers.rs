@@ -25,8 +25,9 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let due = report.timers.iter().filter(|t| t.due_ms.is_some());
     due.filter_map(|t| t.callback.as_ref()).for_each(|callback| callbacks.entry(callback.shown()).or_insert((0, callback)).0.bump());
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
+    let is_timeout = most.is_some_and(|(_, name)| name.shown().starts_with(TIMEOUT));
     let title = match most {
-        Some((n, name)) if name.shown().starts_with(TIMEOUT) => format!(
+        Some((n, _)) if is_timeout => format!(
             "{} with a timeout {} not disposed of: each keeps its timer and its registered callbacks alive until the timeout is due ({} in all)",
             counted(n, "CancellationTokenSource"),
             if n == 1 { "was" } else { "were" },
@@ -37,13 +38,14 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     };
     let active: Vec<Addr> = report.timers.iter().filter(|t| t.due_ms.is_some()).map(|t| t.object).collect();
     let retained = answers.retained.get().and_then(|answer| retained_of(answers, &active, &answer.as_ref().ok()?.data));
-    let title = format!("{title}{}", retains("they retain", retained));
+    let title = format!("{title}{}", retains(if is_timeout { "the timers retain" } else { "they retain" }, retained));
     let (bytes, share) = retained.unzip();
     Ok(vec![Problem {
         count: Some(report.active),
         bytes,
         share,
-        brief: retained.map(|of| format!("{} {}", counted(report.active, "timer"), brief(report.active, of))),
+        // The title of timeouts begins with what should have been disposed of.
+        brief: retained.filter(|_| !is_timeout).map(|of| format!("{} {}", counted(report.active, "timer"), brief(report.active, of))),
         method: most.map(|(_, name)| name.clone()),
         ..answers.finding(ProblemId::Timers, ProblemSeverity::Warning, title, &["timers"])
     }])

@@ -15,7 +15,7 @@ use crate::model::Sum;
 use crate::session::Namer;
 
 /// Maximum number of steps from an object of a linked structure to the next object of the same type.
-const PERIOD: usize = 6;
+const PERIOD: usize = 4;
 /// Maximum share (0 to 1) of a structure's bytes that its last followed object retains, for the bytes to be spread over the structure.
 const SPREAD: f64 = 0.5;
 /// Minimum number of objects of one type on the way through a structure over which the bytes are spread.
@@ -40,20 +40,20 @@ impl Retained<'_> {
         let next = self.sums_by_type(children).into_iter().max_by_key(rank)?.0?;
         let above = |steps: usize| types.len().checked_sub(steps).and_then(|at| types.get(at)).copied().flatten();
         let steps = (1..=PERIOD).find(|steps| above(*steps) == Some(next))?;
-        // Over other types, two steps are necessary: a list of lists is not a linked structure.
-        let again = || above(steps.saturating_mul(2)) == Some(next) || self.recurs(next, children, steps);
-        (steps == 1 || again()).then_some(next)
+        // An array in an array, or a list in a list, is not enough for a structure: there must be a third object.
+        (above(steps.saturating_mul(2)) == Some(next) || self.recurs(next, children, steps)).then_some(next)
     }
 
-    /// Whether the largest of `objects` of type `ty` dominates another object of this type `steps` steps below, along the largest objects.
+    /// Whether the largest of `objects` of type `ty` dominates another object of this type `steps` steps below: a child of the last one if the largest
+    /// objects are followed.
     fn recurs(&self, ty: TypeIndex, objects: &[ObjectId], steps: usize) -> bool {
         let is_of = |id: &ObjectId| self.graph.type_index(*id) == Some(ty);
         let key = |id: &ObjectId| (self.tree.retained(*id), Reverse(*id));
         let mut at = objects.iter().copied().filter(is_of).max_by_key(key);
-        for _ in 0..steps {
+        for _ in 1..steps {
             at = at.and_then(|id| self.tree.below(Some(id)).max_by_key(key));
         }
-        at.is_some_and(|id| is_of(&id))
+        at.is_some_and(|id| self.tree.below(Some(id)).any(|child| is_of(&child)))
     }
 
     /// Returns the index of the first object of a linked structure on `way` that retains few bytes at its end: the other bytes belong to the objects

@@ -161,8 +161,8 @@ fn a_list_is_described_by_the_types_of_its_objects() {
         assert_eq!(by_type(&heap.object(0).by_type), expected);
     }
     let text = list("Lab.List", 3_000, 0..0).heap().suspect().text;
-    let expected = "One Lab.List at 0x10, held by Lab.Program.Keep, retains 410.2 KiB (100.0 %). \
-                    Lab.Node at 0x20 holds 3,000 × Lab.Node (117.2 KiB), 3,000 × System.Byte[] (293.0 KiB).";
+    let expected = "One Lab.List at 0x10, held by Lab.Program.Keep, retains 410.1 KiB (100.0 %). \
+                    Lab.Node at 0x20 holds 3,000 × Lab.Node (117.1 KiB), 3,000 × System.Byte[] (292.9 KiB).";
     assert_eq!(text, expected);
     // A list without an object that holds it.
     let heap = list("Lab.Node", 3_000, 0..0).heap();
@@ -207,7 +207,15 @@ fn objects_of_a_tree_may_refer_to_each_other_over_others() {
     assert_eq!(by_type(&tree(false).suspect().by_type), [("Lab.Tree", nodes, nodes * 32)]);
     let arrays = 1 + 3 + 9 + 27 + 81;
     assert_eq!(by_type(&tree(true).suspect().by_type), [("Lab.Tree", nodes, nodes * 32), ("Lab.Tree[]", arrays, arrays * 48)]);
-    // In a list of lists, the inner lists do not refer to further ones.
+    // The inner arrays, and then lists, do not refer to further ones.
+    let mut made = Made::default();
+    let outer = made.add(None, "System.Object[]", 80);
+    for _ in 0..10 {
+        let inner = made.add(Some(outer), "System.Object[]", 80);
+        made.add(Some(inner), "System.String", 30);
+    }
+    let suspect = made.heap().suspect();
+    assert!(suspect.by_type.is_empty() && suspect.text.contains("holds 10 × System.Object[] with"), "{}", suspect.text);
     let mut made = Made::default();
     let outer = made.add(None, "Lab.List", 24);
     let array = made.add(Some(outer), "System.Object[]", 800);
@@ -249,7 +257,7 @@ fn children_of_other_types_are_described_as_before() {
     let heap = made.heap();
     let suspect = heap.suspect();
     assert!(suspect.by_type.is_empty() && heap.object(0).by_type.is_empty());
-    assert!(suspect.text.ends_with("Lab.Entry[] at 0x20 holds 1,000 × Lab.Entry with 39.1 KiB."), "{}", suspect.text);
+    assert!(suspect.text.ends_with("Lab.Entry[] at 0x20 holds 1,000 × Lab.Entry with 39.0 KiB."), "{}", suspect.text);
     assert_eq!(suspect.content().map(|(name, count, _)| (&**name, count)), Some(("Lab.Entry", 1_000)));
 }
 
