@@ -48,6 +48,22 @@ impl Name {
         }
     }
 
+    /// The form for people without namespaces: `Dictionary<String, Order>+Entry[]`.
+    pub(crate) fn without_namespaces(&self) -> String {
+        let (mut out, mut word) = (String::new(), String::new());
+        for c in self.shown().chars() {
+            if c.is_alphanumeric() || matches!(c, '_' | '`' | '.') {
+                word.push(c);
+                continue;
+            }
+            out.push_str(word.rsplit('.').next().unwrap_or(&word));
+            word.clear();
+            out.push(c);
+        }
+        out.push_str(word.rsplit('.').next().unwrap_or(&word));
+        out
+    }
+
     /// Whether the glob `pattern` matches one of the two forms.
     pub(crate) fn matches(&self, pattern: &str) -> bool {
         glob(pattern, self) || glob(pattern, self.shown())
@@ -167,5 +183,12 @@ mod tests {
         assert_eq!((name.to_string(), &*name), ("async Lab.Service.Fetch".to_string(), "Box<Lab.Service+<Fetch>d__3>"));
         assert_eq!(serde_json::to_string(&name).unwrap(), "\"Box<Lab.Service+<Fetch>d__3>\"");
         assert_eq!(name, Name::from("Box<Lab.Service+<Fetch>d__3>"), "the exact form decides");
+    }
+
+    #[test]
+    fn names_without_namespaces() {
+        let short = |name: &str| Name::from(name).without_namespaces();
+        assert_eq!(short("System.Collections.Generic.Dictionary<System.String, Lab.A>+Entry[]"), "Dictionary<String, A>+Entry[]");
+        assert_eq!(short("Node"), "Node");
     }
 }

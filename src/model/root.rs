@@ -138,6 +138,11 @@ pub struct RootModel {
 }
 
 impl RootModel {
+    /// Whether the description is a name that belongs to this root: of a static field, a method or a thread. Roots of other kinds all have the same.
+    pub(crate) fn has_name(&self) -> bool {
+        self.kind.is_of_stacks() || matches!(self.kind, RootKind::Static | RootKind::ThreadStatic | RootKind::Exception)
+    }
+
     /// The method whose frame holds the object; `None` for roots that are not on stacks, and for words without a frame.
     pub(crate) fn method(&self) -> Option<&str> {
         let (method, _) = self.label.split_once(" thread ").filter(|_| self.kind.is_of_stacks())?;

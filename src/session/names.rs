@@ -115,6 +115,16 @@ impl Namer {
         }
     }
 
+    /// Creates a namer for types with these names. The method table of the first one is 1, as in snapshots.
+    #[cfg(test)]
+    pub(crate) fn of_names(names: &[&str]) -> Namer {
+        let mut table = NameTable::default();
+        for name in names {
+            table.add((*name).into(), None);
+        }
+        Namer::of_table(Arc::new(table), &Arc::new(Memory::empty(crate::base::Shape::LE64)))
+    }
+
     /// Creates a namer that takes type names from `table` and has no field names.
     pub(super) fn of_table(table: Arc<NameTable>, memory: &Arc<Memory>) -> Namer {
         let undescribed = ContractError::NotAdvertised { contract: "RuntimeTypeSystem".into() };

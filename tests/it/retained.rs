@@ -152,3 +152,21 @@ fn elements_of_many_types_are_not_said_to_be_of_one() {
     let words = format!("has 11 elements of {} types.", read["types"]);
     assert!(read["types"].as_u64().unwrap() > 5 && list["text"].as_str().unwrap().ends_with(&words), "{list}");
 }
+
+/// The method `Collect` makes a list of 100,000 nodes.
+#[test]
+fn a_linked_list_is_described_by_all_of_its_nodes() {
+    let dump = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net8-wks-spin-heap.dmp.zst");
+    let (_, answer) = ask(&dump, &["retained", "--suspects"]);
+    let list = &answer["data"]["suspects"][0];
+    let nodes = &list["by_type"][0];
+    assert_eq!((&nodes["type"], &nodes["count"], &nodes["bytes"]), (&list["type"], &100_000.into(), &list["retained"]), "{list}");
+    assert_eq!(list["accumulation"], Value::Null);
+    let text = list["text"].as_str().unwrap();
+    assert!(text.ends_with("It holds 100,000 × Stacks.Program+Node (3.0 MiB)."), "{text}");
+    let (_, one) = ask(&dump, &["retained", "--object", list["address"].as_str().unwrap()]);
+    assert_eq!(one["data"]["object"]["by_type"], list["by_type"]);
+    // Other objects have no such field.
+    let field = |s: &Value| s.get("by_type").is_some_and(|types| types.as_array().is_none_or(Vec::is_empty));
+    assert!(!answer["data"]["suspects"].as_array().unwrap().iter().any(field), "{answer}");
+}

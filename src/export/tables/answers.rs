@@ -170,7 +170,7 @@ fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, E
     let query = RetainedQuery { view: RetainedView::Suspects(SUSPECT_SHARE), stacks: context.options.stacks, ..RetainedQuery::default() };
     let report = context.notes.take(retained(context.heap, &query)?);
     Ok(report.rows.fields().suspects.into_iter().flatten().try_for_each(|s| {
-        let (root, content) = (s.roots.first(), s.below.first());
+        let (root, content) = (s.roots.first(), s.content());
         feed.row([
             (&signature(s)).into(),
             s.kind.name().into(),
@@ -184,9 +184,9 @@ fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, E
             root.map(|r| &r.label).into(),
             s.accumulation.as_ref().map(|a| &a.type_name).into(),
             s.accumulation.as_ref().map(|a| a.address).into(),
-            content.map(|b| &b.type_name).into(),
-            content.map(|b| b.count).into(),
-            content.map(|b| b.retained).into(),
+            content.map(|(name, ..)| name).into(),
+            content.map(|(_, count, _)| count).into(),
+            content.map(|(.., retained)| retained).into(),
         ])
     }))
 }

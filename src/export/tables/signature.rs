@@ -12,7 +12,7 @@ pub fn signature(suspect: &Suspect) -> String {
         &root.map_or_else(String::new, |r| lasting(&r.label)),
         &suspect.type_name,
         suspect.accumulation.as_ref().map_or("", |a| &a.type_name),
-        suspect.below.first().map_or("", |b| &b.type_name),
+        suspect.content().map_or("", |(name, ..)| name),
     ];
     let mut hash = blake3::Hasher::new();
     for part in parts {

@@ -1,7 +1,7 @@
 //! The answer of `retained`: objects, types, groups, one object, the dominator tree, or suspects.
 
 use super::folds::{self, Indent, Part};
-use super::number;
+use super::{by_type, number};
 use crate::analysis::{
     ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedRows,
     RetainedType, Suspect, TreeRow,
@@ -119,6 +119,7 @@ fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
     }
     to.titled("Dominators, nearest first:", !o.chain.is_empty(), Table::new(&o.chain, object_columns()));
     to.titled("Largest dominated objects:", !o.children.is_empty(), Table::new(&o.children, object_columns()));
+    to.titled("Dominated objects by type:", !o.by_type.is_empty(), Table::new(&o.by_type, by_type::type_columns()));
     to.gap();
 }
 

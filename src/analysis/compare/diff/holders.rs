@@ -543,36 +543,14 @@ fn way(root: &str, path: &[HolderStep]) -> String {
         if let Some(field) = step.field.as_deref().filter(|f| f.starts_with('[')) {
             out.push_str(&format!("{field} "));
         }
-        out.push_str(&short(step.type_name.shown()));
+        out.push_str(&step.type_name.without_namespaces());
     }
-    out
-}
-
-/// Returns the name of a type without namespaces.
-fn short(name: &str) -> String {
-    let (mut out, mut word) = (String::new(), String::new());
-    for c in name.chars() {
-        if c.is_alphanumeric() || matches!(c, '_' | '`' | '.') {
-            word.push(c);
-            continue;
-        }
-        out.push_str(word.rsplit('.').next().unwrap_or(&word));
-        word.clear();
-        out.push(c);
-    }
-    out.push_str(word.rsplit('.').next().unwrap_or(&word));
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_without_namespaces() {
-        assert_eq!(short("System.Collections.Generic.Dictionary<System.String, Lab.A>+Entry[]"), "Dictionary<String, A>+Entry[]");
-        assert_eq!(short("Node"), "Node");
-    }
 
     #[test]
     fn storage_of_collections() {

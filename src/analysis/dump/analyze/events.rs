@@ -6,10 +6,8 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, in_units, percent};
-use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity};
-use crate::base::hash::Set;
-use crate::base::{Addr, Index, share, total};
-use crate::gc::{ObjectId, TypeIndex};
+use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity, RetainedReport};
+use crate::base::{Addr, share};
 use crate::model::Stacks;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -24,8 +22,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let who = if of_targets.is_some() { "they retain" } else { "it retains" };
         let retained = of_targets.or(retained);
         let (bytes, share) = retained.unzip();
-        let retains = retained.map(|(bytes, share)| format!("; {who} {} ({} of the reachable heap)", in_units(bytes), percent(share)));
-        let title = format!("An event keeps {} alive{detail}{}", counted(held, "object"), retains.unwrap_or_default());
+        let title = format!("An event keeps {} alive{detail}{}", counted(held, "object"), retains(who, retained));
         Problem {
             count: Some(held),
             bytes,
@@ -36,6 +33,11 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }
     });
     Ok(found.collect())
+}
+
+/// Returns the clause of a title about the bytes that something retains, and their share of the reachable bytes.
+pub(super) fn retains(who: &str, retained: Option<(u64, f64)>) -> String {
+    retained.map(|(bytes, share)| format!("; {who} {} ({} of the reachable heap)", in_units(bytes), percent(share))).unwrap_or_default()
 }
 
 /// The bytes that the delegate at `object` retains, and their share of the reachable bytes. `None` if the graph may not be built.
@@ -51,12 +53,15 @@ pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)
 /// The bytes that `objects` retain together, and their share of the reachable bytes. `None` if the graph may not be built.
 fn retained_by(answers: &Answers<'_>, objects: &[Addr]) -> Option<(u64, f64)> {
     answers.needs_graph().ok()?;
+    retained_of(answers, objects, answers.retained().ok()?)
+}
+
+/// Like [`retained_by`], with the reachable bytes of `report`, for which the graph was built.
+pub(super) fn retained_of(answers: &Answers<'_>, objects: &[Addr], report: &RetainedReport) -> Option<(u64, f64)> {
     let heap = answers.heap().ok()?;
-    let all = answers.retained().ok()?.totals.reachable_bytes;
     let (graph, tree) = (heap.graph(false).ok()?, heap.dominators(Stacks::default()).ok()?);
-    let ids: Set<ObjectId> = objects.iter().filter_map(|object| graph.index.id_of(*object)).collect();
-    let bytes = total(tree.retained_by_type(|id| ids.contains(&id).then(|| TypeIndex::from_u32(0)), 1));
-    Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
+    let bytes = tree.retained_jointly(objects.iter().filter_map(|object| graph.index.id_of(*object)));
+    Some((bytes, share(bytes, report.totals.reachable_bytes)?)).filter(|(bytes, _)| *bytes > 0)
 }
 
 /// The holder of the object: a root, or the type of the object that dominates it. `None` if there are many holders, or if the graph may not be built.

@@ -80,6 +80,19 @@ fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
     })
 }
 
+/// The words of a holder's text between its path and what it gained.
+const GREW: &str = " grew by ";
+
+/// The text about a holder without the path, for a line of the triage. Names the static field, or for other roots the container.
+fn brief(holder: &GrowingHolder) -> Option<String> {
+    let (_, what) = holder.text.rsplit_once(GREW)?;
+    let container = || holder.path.last().map(|step| step.type_name.without_namespaces());
+    // Other roots have descriptions such as `strong handle` and `(several roots)`.
+    let is_field = holder.root.contains('.');
+    let by = if is_field { holder.root.clone() } else { container()? };
+    Some(format!("{by}{GREW}{what}"))
+}
+
 fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, steady): (Option<f64>, bool)) -> Problem {
     let share_text = share.map(|share| format!(" ({} of the earlier heap)", percent(share))).unwrap_or_default();
     let course = if steady { ", more in each dump" } else { "" };
@@ -100,6 +113,38 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, s
         share,
         object,
         type_name: element.cloned().or_else(|| container.map(|step| step.type_name.clone())),
+        brief: brief(holder),
         ..answers.finding(ProblemId::Growth, ProblemSeverity::Warning, title, &command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::HolderStep;
+
+    #[test]
+    fn the_line_of_the_triage_has_what_grew() {
+        let step = |name: &str| HolderStep { type_name: name.into(), field: None, address: None, before: 1, after: 1 };
+        let line = |root: &str, text: &str| {
+            brief(&GrowingHolder {
+                root: root.into(),
+                path: vec![step("System.Collections.Generic.List<Lab.Owner>"), step("Lab.Owner"), step("Lab.Item[]")],
+                retained_before: 0,
+                retained_after: 9 << 20,
+                change: 9 << 20,
+                growth: None,
+                root_before: 0,
+                root_after: 9 << 20,
+                element: Some("Lab.Item".into()),
+                own: true,
+                gained: Vec::new(),
+                text: text.into(),
+            })
+        };
+        let field = line("Lab.Program.owners", "Lab.Program.owners → List<Owner> → Owner → Item[] grew by 9,000 Lab.Item, 9.0 MiB");
+        assert_eq!(field.as_deref(), Some("Lab.Program.owners grew by 9,000 Lab.Item, 9.0 MiB"));
+        let several = line("(several roots)", "(several roots) → List<Owner> → Owner → Item[] grew by 9.0 MiB");
+        assert_eq!(several.as_deref(), Some("Item[] grew by 9.0 MiB"));
     }
 }

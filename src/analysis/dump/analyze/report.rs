@@ -72,7 +72,7 @@ named_enum! {
         Suspects = "suspects",
         /// `count` handlers of an event have targets that only the event holds.
         EventLeaks = "event-leaks",
-        /// `count` timers are active.
+        /// `count` timers are active. They retain `bytes`, a `share` of the reachable bytes.
         Timers = "timers",
         /// A cancellation source has `count` registrations.
         Registrations = "registrations",

@@ -11,9 +11,10 @@ use indexmap::IndexMap;
 use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
+use super::triage::MAX_TEXT;
 use crate::analysis::holders::retained::held_by;
 use crate::analysis::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
-use crate::base::{len64, thousands, total};
+use crate::base::{Name, len64, thousands, total};
 use crate::model::{RootKind, RootModel};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
@@ -60,7 +61,7 @@ fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
     let method = first.roots.first().and_then(RootModel::method).unwrap_or("a method");
     let objects: Vec<String> = all.iter().filter_map(|s| s.address).take(OBJECTS).map(|object| object.to_string()).collect();
     let more = if all.len() > objects.len() { ", …" } else { "" };
-    let below = first.below.first().map(|b| format!(", the first holds {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let below = content(first).map(|content| format!(", the first holds {content}")).unwrap_or_default();
     let title = format!(
         "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of the reachable heap){below}",
         thousands(len64(all.len())),
@@ -88,16 +89,29 @@ fn severity(answers: &Answers<'_>, s: &Suspect) -> ProblemSeverity {
     if held && small && of_framework(&s.type_name) { ProblemSeverity::Info } else { ProblemSeverity::Warning }
 }
 
+/// Lists the objects that accumulate: `30,000 × Lab.Node, 30,000 × System.Byte[]`.
+fn content(s: &Suspect) -> Option<String> {
+    let line = |name: &Name, count| format!("{} × {name}", thousands(count));
+    let linked: Vec<String> = s.linked_types().into_iter().map(|t| line(&t.type_name, t.count)).collect();
+    if linked.is_empty() { s.content().map(|(name, count, _)| line(name, count)) } else { Some(linked.join(", ")) }
+}
+
+/// Names the object, for a line of the triage: it has several holders, or one without a name.
+fn brief(s: &Suspect) -> String {
+    let of = |name: &str| format!("{name} retains {} ({})", in_units(s.retained), percent(s.share));
+    let whole = of(s.type_name.shown());
+    if whole.chars().count() > MAX_TEXT { of(&s.type_name.without_namespaces()) } else { whole }
+}
+
 fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
     let retained = format!("{} ({} of the reachable heap)", in_units(s.retained), percent(s.share));
-    let nodes = || s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name));
-    let below = s.elements.as_ref().map(|e| format!(": {}", e.words())).or_else(nodes).unwrap_or_default();
+    let below = s.elements.as_ref().map(|e| e.words()).or_else(|| content(s)).map(|content| format!(": {content}")).unwrap_or_default();
     let found = match (s.kind, s.address) {
         (SuspectKind::Object, Some(object)) => {
             let by = s.roots.first().map_or_else(|| held_by(&s.type_name, &s.holders), |r| r.label.clone());
             let title = format!("{} {object}, held by {by}, retains {retained}{below}", s.type_name);
             let command = ["retained", "--object", &object.to_string()];
-            let brief = Some(format!("{by} retains {retained}"));
+            let brief = Some(if s.roots.first().is_some_and(RootModel::has_name) { format!("{by} retains {retained}") } else { brief(s) });
             Problem { brief, ..answers.finding(ProblemId::Suspects, severity(answers, s), title, &command) }
         }
         _ => {
@@ -115,5 +129,47 @@ fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
         object: s.address,
         type_name: Some(s.type_name.clone()),
         ..found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{BelowType, TypeBytes};
+    use crate::base::Addr;
+
+    fn suspect(type_name: &str) -> Suspect {
+        Suspect {
+            kind: SuspectKind::Object,
+            address: Some(Addr(0x1000)),
+            type_name: type_name.into(),
+            method_table: Addr(0x20),
+            count: 1,
+            retained: 8 << 20,
+            share: 0.995,
+            roots: Vec::new(),
+            accumulation: None,
+            below: vec![BelowType { type_name: "Lab.Node".into(), count: 1, retained: 8 << 20 }],
+            by_type: Vec::new(),
+            elements: None,
+            holders: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_line_about_an_object_has_its_bytes() {
+        assert_eq!(brief(&suspect("System.Threading.TimerQueue")), "System.Threading.TimerQueue retains 8.0 MiB (99.5 %)");
+        let long = "System.Collections.Concurrent.ConcurrentQueue<System.Object>";
+        assert_eq!(brief(&suspect(long)), "ConcurrentQueue<Object> retains 8.0 MiB (99.5 %)");
+    }
+
+    #[test]
+    fn linked_structures_are_described_by_all_of_their_types() {
+        let mut list = suspect("Lab.Node");
+        assert_eq!(content(&list).as_deref(), Some("1 × Lab.Node"));
+        let of = |name: &str, count, bytes| TypeBytes { type_name: name.into(), method_table: Addr(0x20), count, bytes };
+        list.by_type = vec![of("Lab.Node", 30_000, 1 << 20), of("System.Byte[]", 30_000, 7 << 20), of("System.String", 7, 700)];
+        assert_eq!(content(&list).as_deref(), Some("30,000 × Lab.Node, 30,000 × System.Byte[]"));
     }
 }

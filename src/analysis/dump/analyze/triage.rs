@@ -13,7 +13,7 @@ use crate::analysis::{AnalyzeReport, Complaint, ProblemId, RequestDirection, Req
 use crate::base::{Count, Name, be, len64, thousands, verb};
 
 /// Most characters of a text. The complaint and the text fit a line of 80 columns.
-const MAX_TEXT: usize = 71;
+pub(super) const MAX_TEXT: usize = 71;
 /// Milliseconds of delay after which a late timer is reported.
 const LATE_MS: i64 = 1_000;
 /// Fewest characters of a text before a command.

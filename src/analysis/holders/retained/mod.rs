@@ -3,13 +3,17 @@
 mod groups;
 mod holders;
 mod icicle;
+mod linked;
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub use report::*;
 
 use rustc_hash::FxHashMap;
 
 pub(in crate::analysis) use holders::held_by;
+use report::named_types;
 
 use crate::analysis::on_graph::OnGraph;
 use crate::base::store::caught;
@@ -213,20 +217,20 @@ impl<'g> Retained<'g> {
 
     fn detail(&self, namer: &Namer, id: ObjectId) -> RetainedDetail {
         let children: Vec<ObjectId> = self.tree.below(Some(id)).collect();
+        let (way, ends) = self.accumulation(id);
+        let is_linked = self.linked(&way, &ends).is_some();
         RetainedDetail {
             object: self.model(namer, id),
             reachable: self.tree.is_reachable(id),
             chain: self.tree.chain(id).take(MAX_CHAIN).map(|above| self.model(namer, above)).collect(),
             below: self.below(namer, &children),
             children: self.largest(children, BELOW).into_iter().map(|c| self.model(namer, c)).collect(),
+            by_type: if is_linked { self.dominated_by_type(namer, id, None) } else { Vec::new() },
         }
     }
 
     fn below(&self, namer: &Namer, children: &[ObjectId]) -> Vec<BelowType> {
-        let mut groups: FxHashMap<Option<TypeIndex>, Sum> = FxHashMap::default();
-        for child in children {
-            groups.entry(self.graph.type_index(*child)).or_default().add(self.tree.retained(*child));
-        }
+        let groups = self.sums_by_type(children);
         let named = |(ty, sum): (Option<TypeIndex>, Sum)| {
             let kind = ty.and_then(|t| self.graph.types.get(t));
             let type_name = kind.map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table));
@@ -236,6 +240,15 @@ impl<'g> Retained<'g> {
         rows.sort_by(|a, b| (b.retained, &a.type_name).cmp(&(a.retained, &b.type_name)));
         rows.truncate(BELOW);
         rows
+    }
+
+    /// Returns number and retained bytes of `objects` by type.
+    fn sums_by_type(&self, objects: &[ObjectId]) -> FxHashMap<Option<TypeIndex>, Sum> {
+        let mut groups: FxHashMap<Option<TypeIndex>, Sum> = FxHashMap::default();
+        for object in objects {
+            groups.entry(self.graph.type_index(*object)).or_default().add(self.tree.retained(*object));
+        }
+        groups
     }
 
     fn tree_rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
@@ -294,8 +307,14 @@ impl<'g> Retained<'g> {
         let mut holders = self.holders(namer, &rootless.collect::<Vec<_>>());
         for id in tops {
             reported.push(self.graph.type_index(id));
-            let (way, children) = self.accumulation(id);
+            let (mut way, mut children) = self.accumulation(id);
+            let first = self.linked(&way, &children);
+            if let Some(first) = first {
+                way.truncate(first.saturating_add(1));
+                children = self.tree.below(way.last().copied()).collect();
+            }
             let point = way.last().copied().unwrap_or(id);
+            let by_type = if first.is_some() { self.dominated_by_type(namer, point, Some(point)) } else { Vec::new() };
             let elements = self.elements(heap, namer, &way);
             let holders = holders.remove(&id).unwrap_or_default();
             let below = self.below(namer, &children);
@@ -313,6 +332,10 @@ impl<'g> Retained<'g> {
             let location = accumulation.as_ref().map_or_else(|| "It".to_string(), |a| format!("{} at {}", a.type_name, a.address));
             if let Some(elements) = &elements {
                 text.push_str(&format!(" {} at {} has {}.", elements.type_name, elements.address, elements.words()));
+            } else if !by_type.is_empty() {
+                let named = named_types(&by_type, accumulation.as_ref().unwrap_or(&object).retained);
+                let words = named.iter().map(|t| format!("{} × {} ({})", thousands(t.count), t.type_name, in_units(t.bytes)));
+                text.push_str(&format!(" {location} holds {}.", words.collect::<Vec<_>>().join(", ")));
             } else if let Some(largest) = below.first() {
                 text.push_str(&format!(
                     " {location} holds {} × {} with {}.",
@@ -332,6 +355,7 @@ impl<'g> Retained<'g> {
                 roots,
                 accumulation,
                 below,
+                by_type,
                 elements,
                 holders,
                 text,
@@ -382,6 +406,7 @@ impl<'g> Retained<'g> {
                 roots: Vec::new(),
                 accumulation: None,
                 below: Vec::new(),
+                by_type: Vec::new(),
                 elements: None,
                 holders: Vec::new(),
                 text,

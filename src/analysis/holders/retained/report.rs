@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::base::{Addr, Name, named_enum, views};
+use crate::analysis::TypeBytes;
+use crate::base::{Addr, Name, is_intermediate_type, named_enum, share, views};
 use crate::model::{ReachTotals, RootCoverageModel, RootModel, Stacks};
 
 named_enum! {
@@ -127,17 +128,59 @@ pub struct Suspect {
     pub share: f64,
     /// Roots that hold the object, exact ones first, at most 8.
     pub roots: Vec<RootModel>,
-    /// The accumulation point: the deepest dominated object that still retains most of the bytes.
+    /// The accumulation point: the deepest dominated object that still retains most of the bytes. In a linked structure, its first object.
     pub accumulation: Option<RetainedObject>,
     /// Children of the accumulation point by type, largest groups first. For a type: the types of which most objects are inside objects of
     /// this type.
     pub below: Vec<BelowType>,
+    /// If the bytes accumulate in a linked structure, such as a list or a tree: the objects that the accumulation point dominates, including
+    /// itself, by type, with their own sizes. The type of the structure's objects comes first, then the types with the most bytes, at most
+    /// 10. Otherwise empty, and left out of JSON.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_type: Vec<TypeBytes>,
     /// The elements of the container in which the bytes accumulate; `null` if they do not accumulate in a container.
     pub elements: Option<ElementsModel>,
     /// If several objects hold the object: their types, at most 4.
     pub holders: Vec<HolderType>,
     /// Description of the suspect.
     pub text: String,
+}
+
+impl Suspect {
+    /// Type and number of the objects that accumulate, and the bytes that they retain: objects of a linked structure, or children of the
+    /// accumulation point.
+    pub(crate) fn content(&self) -> Option<(&Name, u64, u64)> {
+        // The first object of a structure dominates the others.
+        let linked = self.by_type.first().map(|t| (&t.type_name, t.count, self.accumulated()));
+        linked.or_else(|| self.below.first().map(|b| (&b.type_name, b.count, b.retained)))
+    }
+
+    /// The types that describe the linked structure in which the bytes accumulate; empty if they do not accumulate in one.
+    pub(crate) fn linked_types(&self) -> Vec<&TypeBytes> {
+        named_types(&self.by_type, self.accumulated())
+    }
+
+    /// The bytes that the accumulation point retains.
+    fn accumulated(&self) -> u64 {
+        self.accumulation.as_ref().map_or(self.retained, |point| point.retained)
+    }
+}
+
+/// Minimum share (0 to 1) of the bytes of a linked structure for a type to be named.
+const NAMED: f64 = 0.1;
+
+/// Returns those of `types` that describe a linked structure which retains `bytes`: its own type, which is the first, up to two with many bytes, and one
+/// of the program, if there are as many objects of it.
+pub(super) fn named_types(types: &[TypeBytes], bytes: u64) -> Vec<&TypeBytes> {
+    let Some((link, others)) = types.split_first() else { return Vec::new() };
+    let has_many = |t: &&TypeBytes| share(t.bytes, bytes).unwrap_or(1.0) >= NAMED;
+    let mut named: Vec<&TypeBytes> = [link].into_iter().chain(others.iter().filter(has_many).take(2)).collect();
+    let is_of_program = |t: &&TypeBytes| !is_intermediate_type(&t.type_name);
+    if !named.iter().any(is_of_program) {
+        let is_common = |t: &&TypeBytes| t.count.saturating_mul(2) >= link.count;
+        named.extend(others.iter().filter(is_of_program).find(is_common));
+    }
+    named
 }
 
 /// The elements of a container, shown instead of its nodes and buckets.
@@ -249,6 +292,10 @@ pub struct RetainedDetail {
     pub below: Vec<BelowType>,
     /// Largest children in the dominator tree.
     pub children: Vec<RetainedObject>,
+    /// If the object's bytes accumulate in a linked structure, such as a list or a tree: the objects that the object dominates, including
+    /// itself, by type, with their own sizes, most bytes first, at most 10. Otherwise empty, and left out of JSON.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_type: Vec<TypeBytes>,
 }
 
 views! {
