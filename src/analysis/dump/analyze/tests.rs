@@ -6,11 +6,11 @@ use super::places::{Places, ThreadPlace};
 use super::triage::late_timers;
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::analysis::{
-    ConnectionPool, DeadlockModel, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, HandleStat,
-    HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind, LockModel,
-    LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel, PoolKind, PoolReport,
-    PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport, TimerKind, TimerModel,
-    TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+    ConnectionPool, DeadlockModel, ExceptionModel, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FrameModel,
+    FreeSpaceModel, HandleStat, HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel,
+    InspectionRow, LockKind, LockModel, LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals,
+    PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel, RequestState,
+    RequestsReport, TimerKind, TimerModel, TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 use crate::base::{Addr, Collector};
 use crate::model::{CoverageModel, FeatureSource, Generation, HandleKind, HandleUse};
@@ -37,6 +37,24 @@ fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, b
 
 fn set<T>(cell: &Cached<T>, answer: T) {
     assert!(cell.set(Ok(Received { data: answer, loss: None })).is_ok());
+}
+
+/// An exception of a type, with a stack trace of frames with these instruction pointers: `Lab.At1` for 1.
+pub(super) fn exception(address: u64, type_name: &str, frames: &[u64]) -> ExceptionModel {
+    let frame = |ip: &u64| FrameModel { method: Some(format!("Lab.At{ip}").as_str().into()), ..FrameModel::bare(Addr(*ip), false) };
+    ExceptionModel {
+        address: Addr(address),
+        type_name: Some(type_name.into()),
+        method_table: None,
+        current: false,
+        message: None,
+        hresult: None,
+        stack: frames.iter().map(frame).collect(),
+        inner: None,
+        inners: Vec::new(),
+        stack_text: None,
+        remote_stack_text: None,
+    }
 }
 
 /// The severity and count of the only finding, if there is one.
