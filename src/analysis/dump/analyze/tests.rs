@@ -461,7 +461,17 @@ fn verbs_agree_with_their_counts() {
 }
 
 fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {
-    InspectReport { inspections: vec![InspectionModel { id, rule: "", found: row.count, wasted_bytes: wasted, total: 1, rows: vec![row] }] }
+    InspectReport {
+        inspections: vec![InspectionModel {
+            id,
+            rule: "",
+            found: row.count,
+            wasted_bytes: wasted,
+            total: 1,
+            rows: vec![row],
+            partial: None,
+        }],
+    }
 }
 
 fn row(count: u64, held_here: Option<u64>) -> InspectionRow {

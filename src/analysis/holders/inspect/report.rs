@@ -62,6 +62,9 @@ pub struct InspectionModel {
     pub total: u64,
     /// The rows, worst first.
     pub rows: Vec<InspectionRow>,
+    /// Why this inspection is partial, if that does not concern the others. The notes have this reason, too.
+    #[serde(skip)]
+    pub partial: Option<String>,
 }
 
 /// A finding, or a group of equal ones.
