@@ -179,15 +179,15 @@ impl Delegates {
         Some((parts, complete))
     }
 
-    /// Charges `n` parts of delegates that are compared, but not read. Returns false if the budget does not allow them.
+    /// Charges `n` parts of delegates. Returns false if the budget does not allow them.
     pub(crate) fn afford(&self, n: u64) -> bool {
-        self.budget.steps(n)
+        self.budget.steps(n.saturating_mul(STEPS_OF_A_PART))
     }
 
     /// The first `count` parts in an invocation list, up to the first that is not in the dump; `None` if the budget does not allow them.
     /// Delegates to which handlers were added one after the other share a list, of which each has a longer part.
     pub(crate) fn parts_in(&self, list: Addr, count: u64) -> Option<Vec<Call>> {
-        self.budget.steps(count.saturating_mul(STEPS_OF_A_PART)).then(|| {
+        self.afford(count).then(|| {
             let part = |i: u64| self.single(self.memory.ptr(self.slot(list, i)?).ok()?);
             (0..count).map_while(part).collect()
         })

@@ -487,6 +487,21 @@ fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
 }
 
 #[test]
+fn a_loss_of_one_inspection_is_not_one_of_the_others() {
+    let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
+    let (query, runtime, notes) = (AnalyzeQuery { graph: false, ..AnalyzeQuery::default() }, dump.runtime().unwrap(), Collector::new());
+    let answers = Answers::new(&runtime, &[], &query, &notes);
+    let mut report = inspected(InspectionId::EventLeaks, None, row(500, None));
+    report.inspections[0].partial = Some("3 delegates were left out".into());
+    report.inspections.extend(inspected(InspectionId::Registrations, None, row(500, None)).inspections);
+    set(&answers.inspect, report);
+    assert!(answers.inspection(InspectionId::Registrations).is_ok());
+    assert_eq!(answers.take_loss(), None);
+    assert!(answers.inspection(InspectionId::EventLeaks).is_ok());
+    assert_eq!(answers.take_loss().as_deref(), Some("3 delegates were left out"));
+}
+
+#[test]
 fn waste_is_reported_from_a_share_of_the_heap_on() {
     let waste = |wasted: u64, allocated: u64| {
         found(ProblemId::EqualStrings, |a| {

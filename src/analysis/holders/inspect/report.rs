@@ -79,7 +79,7 @@ pub struct InspectionRow {
     /// Number of objects.
     pub count: u64,
     /// Number of bytes that could be saved, or the size of the objects. For event leaks, the size of the targets that only the event holds,
-    /// without the objects that they retain.
+    /// without the objects that they retain; for registrations, the size of their nodes.
     pub bytes: u64,
     /// Details.
     pub detail: Option<String>,
