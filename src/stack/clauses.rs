@@ -65,7 +65,7 @@ pub(crate) enum ClauseError {
     },
 }
 
-/// What the runtime calls a funclet for.
+/// The purpose of a funclet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To decide whether the catch block that follows it handles the exception.

@@ -17,14 +17,14 @@ use crate::clr::threads::Thread;
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Part};
 
-/// What the runtime was doing with an exception when a newer one was thrown.
+/// The state of an exception when a newer one was thrown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It ran a catch block.
+    /// A catch block was running.
     Handled,
-    /// It ran a finally or fault block.
+    /// A finally or fault block was running.
     Unwound,
-    /// It ran a finally or fault block, and no catch block was found: the process has printed this exception.
+    /// A finally or fault block was running, and no catch block was found: the process has printed this exception.
     Unhandled,
     /// The dump does not show it.
     Unknown,
@@ -69,7 +69,7 @@ pub(super) fn nested(answers: &Answers<'_>, thread: &ThreadModel, newest: &Excep
     found
 }
 
-/// What the runtime was doing with each of `count` exceptions. `parts` are the catch, finally and other blocks on the stack, innermost first.
+/// Returns the state of each of `count` exceptions. `parts` are the catch, finally and other blocks on the stack, innermost first.
 fn stages(parts: &[Part], count: usize) -> Vec<Stage> {
     let stage = |part: &Part| match part {
         Part::Catch => Stage::Handled,

@@ -243,7 +243,7 @@ impl Inspector<'_> {
             Some(InspectionRow { held_here: Some(held), held: distinct, ..row(event.delegate, count, bytes) })
         };
         let rows = listed.iter().filter_map(&mut leak).collect();
-        // Delegates that nothing reaches are no events.
+        // Garbage is left out anyway.
         let is_held = |by: Addr, delegate: Addr| by != delegate && is_live(by);
         left_out.retain(|event| {
             let holders = referrers.get(&event.delegate);

@@ -117,7 +117,7 @@ impl<'i> Findings<'i> {
         Findings { wasted: None, ..Findings::of(rows) }
     }
 
-    /// Adds the reason why this inspection alone is partial.
+    /// Adds the reason why only this inspection is partial.
     fn partial(self, partial: Option<String>) -> Findings<'i> {
         Findings { partial, ..self }
     }
