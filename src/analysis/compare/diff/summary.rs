@@ -194,12 +194,14 @@ fn has_all_bases(heap: &Heap, method_table: Addr) -> bool {
 /// Whether the objects of a type are tasks, by its name. Used for runtimes whose library has another name.
 fn is_named_as_task(name: &str) -> bool {
     let [namespace, task, of_box] = TASKS;
-    if let Some(rest) = name.strip_prefix(namespace) {
-        let is_plain = |rest: &str| rest.is_empty() || rest.starts_with('<') && !rest.contains('+');
-        let is_other = || !rest.ends_with("[]") && OTHERS.iter().any(|other| rest.split('<').any(|part| part.contains(other)));
-        return rest.strip_prefix(task).is_some_and(is_plain) || is_other();
+    if name.ends_with("[]") {
+        return false;
     }
-    name.starts_with(of_box) && name.contains("StateMachineBox<")
+    let Some(rest) = name.strip_prefix(namespace) else { return name.starts_with(of_box) && name.contains("StateMachineBox<") };
+    let is_plain = |rest: &str| rest.is_empty() || rest.starts_with('<') && !rest.contains('+');
+    // The part before the type arguments names the type.
+    let is_other = || rest.split('<').next().is_some_and(|own| OTHERS.iter().any(|other| own.contains(other)));
+    rest.strip_prefix(task).is_some_and(is_plain) || is_other()
 }
 
 /// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.
