@@ -125,6 +125,11 @@ impl Delegates {
     /// Adds notes if the fields of delegates are unknown, or all invocation lists together exceed the budget.
     pub(crate) fn note_lists(&self, notes: &Collector) {
         self.budget.note("reading delegates", notes);
+        self.note_fields(notes);
+    }
+
+    /// Adds a note if the fields of delegates are unknown.
+    pub(crate) fn note_fields(&self, notes: &Collector) {
         if let Err(missing) = &self.fields {
             let reason = Missing::Objects.supplied_by(missing.remedy());
             notes.add(reason, None, format!("the methods of delegates cannot be found: {missing}"));
@@ -169,16 +174,27 @@ impl Delegates {
     /// The parts of a multicast delegate, in order of invocation, and whether all of them were read. `None` for other delegates.
     pub(crate) fn parts(&self, delegate: Addr) -> Option<(Vec<Call>, bool)> {
         let (list, count) = self.list(delegate)?;
-        let shown = count.min(MAX_PARTS);
-        let shown = if self.budget.steps(shown.saturating_mul(STEPS_OF_A_PART)) { shown } else { 0 };
-        let part = |i: u64| self.single(self.memory.ptr(self.slot(list, i)?).ok()?);
-        let parts: Vec<Call> = (0..shown).map_while(part).collect();
+        let parts = self.parts_in(list, count.min(MAX_PARTS)).unwrap_or_default();
         let complete = u64::try_from(parts.len()).ok() == Some(count);
         Some((parts, complete))
     }
 
-    /// The invocation list of a multicast delegate, and the number of its elements that are in use.
-    fn list(&self, delegate: Addr) -> Option<(Addr, u64)> {
+    /// Charges `n` parts of delegates. Returns false if the budget does not allow them.
+    pub(crate) fn afford(&self, n: u64) -> bool {
+        self.budget.steps(n.saturating_mul(STEPS_OF_A_PART))
+    }
+
+    /// The first `count` parts in an invocation list, up to the first that is not in the dump; `None` if the budget does not allow them.
+    /// Delegates to which handlers were added one after the other share a list, of which each has a longer part.
+    pub(crate) fn parts_in(&self, list: Addr, count: u64) -> Option<Vec<Call>> {
+        self.afford(count).then(|| {
+            let part = |i: u64| self.single(self.memory.ptr(self.slot(list, i)?).ok()?);
+            (0..count).map_while(part).collect()
+        })
+    }
+
+    /// The invocation list of a multicast delegate, an array, and the number of its elements that the delegate uses. `None` for other delegates.
+    pub(crate) fn list(&self, delegate: Addr) -> Option<(Addr, u64)> {
         let fields = self.fields.as_ref().ok()?;
         let list = self.memory.ptr(fields.list.of_object(delegate)).ok().filter(|a| !a.is_null())?;
         // Wrapper delegates and delegates for collectible types store an object that is not an array in this field.

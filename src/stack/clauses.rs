@@ -1,4 +1,4 @@
-//! Exception clauses of a method, which show whether a funclet is a filter or a handler.
+//! Exception clauses of a method, which show whether a funclet is a filter, a catch block or a finally block.
 //!
 //! The references that a frame reports depend on this: while a handler runs, the frames below its method have been unwound; while a filter runs,
 //! no frame has been unwound.
@@ -17,6 +17,8 @@ use crate::stack::code::ready_to_run_section;
 const MAX_CLAUSES: u64 = 1 << 16;
 /// Flag of a clause that has a filter (`COR_ILEXCEPTION_CLAUSE_FILTER`).
 const FILTER: u32 = 1;
+/// Flags of a clause with a finally or fault block (`COR_ILEXCEPTION_CLAUSE_FINALLY`, `COR_ILEXCEPTION_CLAUSE_FAULT`).
+const LEAVING: u32 = 2 | 4;
 /// Type of the section of a ReadyToRun image that has the clauses of its methods (`ReadyToRunSectionType::ExceptionInfo`).
 const EXCEPTION_INFO: u32 = 104;
 /// Size in bytes of an entry of that section, a `READYTORUN_EXCEPTION_LOOKUP_TABLE_ENTRY`: the RVA of a method and the RVA of its clauses.
@@ -32,6 +34,10 @@ struct Layout {
     bytes: u64,
     /// `Flags`.
     flags: u64,
+    /// `TryStartPC`.
+    start: u64,
+    /// `TryEndPC`.
+    end: u64,
     /// `HandlerStartPC`.
     handler: u64,
     /// `FilterOffset`, in a union. The union of `EE_ILEXCEPTION_CLAUSE` has a pointer, so it is aligned to eight bytes.
@@ -39,9 +45,9 @@ struct Layout {
 }
 
 /// The layout of the clauses of JIT-compiled code, in a 64-bit process.
-const EE_ILEXCEPTION_CLAUSE: Layout = Layout { bytes: 32, flags: 0, handler: 12, filter: 24 };
+const EE_ILEXCEPTION_CLAUSE: Layout = Layout { bytes: 32, flags: 0, start: 4, end: 8, handler: 12, filter: 24 };
 /// The layout of the clauses in a ReadyToRun image.
-const READYTORUN_EXCEPTION_CLAUSE: Layout = Layout { bytes: 24, flags: 0, handler: 12, filter: 20 };
+const READYTORUN_EXCEPTION_CLAUSE: Layout = Layout { bytes: 24, flags: 0, start: 4, end: 8, handler: 12, filter: 20 };
 
 /// Why exception clauses cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,36 +65,103 @@ pub(crate) enum ClauseError {
     },
 }
 
-/// Whether the funclet of JIT-compiled code at offset `funclet` from the method's start is a filter; `None` if no clause names the funclet.
-/// `eh_info` is the pointer in the code header, 0 if the method has no clauses.
-///
-/// # Errors
-/// Fails if a clause is missing, and if there are more than [`MAX_CLAUSES`] clauses.
-pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Result<Option<bool>, ClauseError> {
-    if eh_info.is_null() {
-        return Ok(None);
-    }
-    let count_at = eh_info.minus(COUNT_BYTES).ok_or(ReadError { address: eh_info, len: COUNT_BYTES })?;
-    is_filter(bytes, EE_ILEXCEPTION_CLAUSE, eh_info.plus(EE_ILEXCEPTION_CLAUSES), bytes.u64(count_at)?, funclet)
+/// The purpose of a funclet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To decide whether the catch block that follows it handles the exception.
+    Filter,
+    /// To handle the exception.
+    Catch,
+    /// To leave the protected code, in a finally or fault block.
+    Finally,
 }
 
-/// Whether the funclet of ReadyToRun code at offset `funclet` from the start of the method at `method_rva` is a filter; `None` if no clause names
-/// the funclet. `header` is the image's ReadyToRun header, and RVAs are relative to `base`.
-///
-/// # Errors
-/// Fails if a part is missing, and if there are more than [`MAX_CLAUSES`] clauses.
-pub(crate) fn ready_to_run_filter(
-    bytes: &CodeBytes,
-    header: Addr,
-    base: Addr,
-    method_rva: u32,
-    funclet: u32,
-) -> Result<Option<bool>, ClauseError> {
-    let Some((table, size)) = ready_to_run_section(bytes, header, EXCEPTION_INFO)? else { return Ok(None) };
-    let table = base.plus(u64::from(table));
-    let Some((clauses, len)) = clauses_of(bytes, table, u64::from(size) / LOOKUP_ENTRY_BYTES, method_rva)? else { return Ok(None) };
-    let count = u64::from(len).checked_div(READYTORUN_EXCEPTION_CLAUSE.bytes).unwrap_or(0);
-    is_filter(bytes, READYTORUN_EXCEPTION_CLAUSE, base.plus(u64::from(clauses)), count, funclet)
+/// The exception clauses of a method.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clauses<'b> {
+    bytes: &'b CodeBytes,
+    layout: Layout,
+    first: Addr,
+    count: u64,
+}
+
+impl<'b> Clauses<'b> {
+    /// The clauses of a JIT-compiled method; `None` if it has none. `eh_info` is the pointer in the code header, 0 if the method has no clauses.
+    ///
+    /// # Errors
+    /// Fails if the number of clauses is missing.
+    pub(crate) fn jit(bytes: &'b CodeBytes, eh_info: Addr) -> Result<Option<Clauses<'b>>, ClauseError> {
+        if eh_info.is_null() {
+            return Ok(None);
+        }
+        let count_at = eh_info.minus(COUNT_BYTES).ok_or(ReadError { address: eh_info, len: COUNT_BYTES })?;
+        let (layout, first) = (EE_ILEXCEPTION_CLAUSE, eh_info.plus(EE_ILEXCEPTION_CLAUSES));
+        Ok(Some(Clauses { bytes, layout, first, count: bytes.u64(count_at)? }))
+    }
+
+    /// The clauses of the ReadyToRun method at `method_rva`; `None` if it has none. `header` is the image's ReadyToRun header, and RVAs are relative
+    /// to `base`.
+    ///
+    /// # Errors
+    /// Fails if the tables that lead to the clauses are missing.
+    pub(crate) fn ready_to_run(
+        bytes: &'b CodeBytes,
+        header: Addr,
+        base: Addr,
+        method_rva: u32,
+    ) -> Result<Option<Clauses<'b>>, ClauseError> {
+        let Some((table, size)) = ready_to_run_section(bytes, header, EXCEPTION_INFO)? else { return Ok(None) };
+        let table = base.plus(u64::from(table));
+        let Some((clauses, len)) = clauses_of(bytes, table, u64::from(size) / LOOKUP_ENTRY_BYTES, method_rva)? else { return Ok(None) };
+        let layout = READYTORUN_EXCEPTION_CLAUSE;
+        let count = u64::from(len).checked_div(layout.bytes).unwrap_or(0);
+        Ok(Some(Clauses { bytes, layout, first: base.plus(u64::from(clauses)), count }))
+    }
+
+    /// The purpose of the funclet at offset `funclet` from the method's start; `None` if no clause names the funclet.
+    ///
+    /// # Errors
+    /// Fails if a clause is missing, and if there are more than [`MAX_CLAUSES`] clauses.
+    pub(crate) fn purpose(&self, funclet: u32) -> Result<Option<Purpose>, ClauseError> {
+        let mut handler = None;
+        for clause in self.each()? {
+            let flags = self.word(clause, self.layout.flags)?;
+            if flags & FILTER != 0 && self.word(clause, self.layout.filter)? == funclet {
+                return Ok(Some(Purpose::Filter));
+            }
+            if self.word(clause, self.layout.handler)? == funclet && handler.is_none() {
+                handler = Some(if flags & LEAVING == 0 { Purpose::Catch } else { Purpose::Finally });
+            }
+        }
+        Ok(handler)
+    }
+
+    /// Whether an exception at offset `at` from the method's start is within a clause that may catch it.
+    ///
+    /// # Errors
+    /// Fails if a clause is missing, and if there are more than [`MAX_CLAUSES`] clauses.
+    pub(crate) fn may_catch(&self, at: u32) -> Result<bool, ClauseError> {
+        for clause in self.each()? {
+            let within = || Ok::<_, ReadError>((self.word(clause, self.layout.start)?..self.word(clause, self.layout.end)?).contains(&at));
+            if self.word(clause, self.layout.flags)? & LEAVING == 0 && within()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn word(&self, clause: Addr, offset: u64) -> Result<u32, ReadError> {
+        self.bytes.table_u32(clause.plus(offset))
+    }
+
+    /// The addresses of the clauses.
+    fn each(&self) -> Result<impl Iterator<Item = Addr>, ClauseError> {
+        let (first, bytes) = (self.first, self.layout.bytes);
+        if self.count > MAX_CLAUSES {
+            return Err(ClauseError::Count { address: first, count: self.count });
+        }
+        Ok((0..self.count).map(move |i| first.element(i, bytes)))
+    }
 }
 
 /// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and the RVA of the method's
@@ -114,22 +187,6 @@ fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result
         }
     }
     Ok(None)
-}
-
-/// Whether the funclet at offset `funclet` is a filter according to the `count` clauses at `first`; `None` if no clause names the funclet.
-fn is_filter(bytes: &CodeBytes, layout: Layout, first: Addr, count: u64, funclet: u32) -> Result<Option<bool>, ClauseError> {
-    if count > MAX_CLAUSES {
-        return Err(ClauseError::Count { address: first, count });
-    }
-    let mut handler = false;
-    for i in 0..count {
-        let clause = first.element(i, layout.bytes);
-        if bytes.table_u32(clause.plus(layout.flags))? & FILTER != 0 && bytes.table_u32(clause.plus(layout.filter))? == funclet {
-            return Ok(Some(true));
-        }
-        handler |= bytes.table_u32(clause.plus(layout.handler))? == funclet;
-    }
-    Ok(handler.then_some(false))
 }
 
 #[cfg(test)]
@@ -160,19 +217,39 @@ mod tests {
         code_bytes(words(&out), 0x1000)
     }
 
+    fn of_jit(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Result<Option<Purpose>, ClauseError> {
+        Clauses::jit(bytes, eh_info)?.map_or(Ok(None), |clauses| clauses.purpose(funclet))
+    }
+
+    fn of_image(bytes: &CodeBytes, method: u32, funclet: u32) -> Result<Option<Purpose>, ClauseError> {
+        Clauses::ready_to_run(bytes, Addr(0x4000), Addr(0x4000), method)?.map_or(Ok(None), |clauses| clauses.purpose(funclet))
+    }
+
     #[test]
     fn clauses_of_jitted_code_distinguish_filters_from_handlers() {
         let bytes = jit(3);
-        let ask = |funclet| jit_filter(&bytes, Addr(0x1008), funclet);
-        assert_eq!(ask(200), Ok(Some(true)));
-        assert_eq!((ask(100), ask(300), ask(400)), (Ok(Some(false)), Ok(Some(false)), Ok(Some(false))));
+        let ask = |funclet| of_jit(&bytes, Addr(0x1008), funclet);
+        assert_eq!(ask(200), Ok(Some(Purpose::Filter)));
+        assert_eq!((ask(100), ask(300)), (Ok(Some(Purpose::Catch)), Ok(Some(Purpose::Catch))));
+        assert_eq!(ask(400), Ok(Some(Purpose::Finally)));
         assert_eq!(ask(0x0200_0001), Ok(None), "a class token is not an offset");
-        assert_eq!(jit_filter(&bytes, Addr::NULL, 200), Ok(None));
-        assert!(matches!(jit_filter(&bytes, Addr(4), 200), Err(ClauseError::Missing(_))));
-        assert!(matches!(jit_filter(&jit(4), Addr(0x1008), 500), Err(ClauseError::Missing(e)) if e.address == Addr(0x1070)));
-        assert_eq!(jit_filter(&jit(4), Addr(0x1008), 200), Ok(Some(true)), "later clauses are not needed");
+        assert_eq!(of_jit(&bytes, Addr::NULL, 200), Ok(None));
+        assert!(matches!(of_jit(&bytes, Addr(4), 200), Err(ClauseError::Missing(_))));
+        assert!(matches!(of_jit(&jit(4), Addr(0x1008), 500), Err(ClauseError::Missing(e)) if e.address == Addr(0x1070)));
+        assert_eq!(of_jit(&jit(4), Addr(0x1008), 200), Ok(Some(Purpose::Filter)), "later clauses are not needed");
         let many = u64::from(u32::MAX);
-        assert_eq!(jit_filter(&jit(u32::MAX), Addr(0x1008), 200), Err(ClauseError::Count { address: Addr(0x1010), count: many }));
+        assert_eq!(of_jit(&jit(u32::MAX), Addr(0x1008), 200), Err(ClauseError::Count { address: Addr(0x1010), count: many }));
+    }
+
+    #[test]
+    fn only_catch_blocks_and_filters_may_catch() {
+        // Finally around 10 to 20, a catch block around 20 to 30, a filter around 40 to 50.
+        let clauses = [[2, 10, 20, 100, 110, 0, 0, 0], [0, 20, 30, 120, 130, 0, 0x0200_0001, 0], [1, 40, 50, 140, 150, 0, 160, 0]];
+        let bytes = code_bytes(words(&[&[3, 0, 0x41, 0][..], clauses.as_flattened()].concat()), 0x1000);
+        let clauses = Clauses::jit(&bytes, Addr(0x1008)).unwrap().unwrap();
+        let at = |offset| clauses.may_catch(offset).unwrap();
+        assert!(!at(10) && !at(19) && at(20) && at(29) && !at(30) && !at(39) && at(40) && !at(50));
+        assert!(Clauses::jit(&jit(4), Addr(0x1008)).unwrap().unwrap().may_catch(5).is_err(), "a missing clause may catch it");
     }
 
     /// An image with `methods` methods of one clause each: method i is at 1000 + 10 i, its filter at i, its handler at 7 i + 1.
@@ -194,27 +271,29 @@ mod tests {
     fn clauses_of_images_are_found_by_method() {
         for methods in [0, 1, 2, 11, 12, 13, 100] {
             let bytes = image(methods);
-            let ask = |method: u32, funclet| ready_to_run_filter(&bytes, Addr(0x4000), Addr(0x4000), method, funclet);
+            let ask = |method: u32, funclet| of_image(&bytes, method, funclet);
             for i in 0..methods {
-                assert_eq!(ask(1000 + 10 * i, i), Ok(Some(true)));
-                assert_eq!(ask(1000 + 10 * i, 7 * i + 1), Ok(Some(false)));
+                assert_eq!(ask(1000 + 10 * i, i), Ok(Some(Purpose::Filter)));
+                assert_eq!(ask(1000 + 10 * i, 7 * i + 1), Ok(Some(Purpose::Catch)));
                 assert_eq!(ask(1000 + 10 * i, 50_000), Ok(None));
                 assert_eq!(ask(1001 + 10 * i, i), Ok(None));
             }
             assert_eq!(ask(u32::MAX, 0), Ok(None), "the last pair is not a method");
         }
         let none = code_bytes(words(&[0x0052_5452, 0x0001_0010, 0, 1, 100, 9, 9]), 0x4000);
-        assert_eq!(ready_to_run_filter(&none, Addr(0x4000), Addr(0x4000), 1000, 0), Ok(None));
+        assert_eq!(of_image(&none, 1000, 0), Ok(None));
         let cut = code_bytes(words(&[0x0052_5452, 0x0001_0010, 0, 2, 100, 9, 9]), 0x4000);
-        assert!(ready_to_run_filter(&cut, Addr(0x4000), Addr(0x4000), 1000, 0).is_err());
+        assert!(of_image(&cut, 1000, 0).is_err());
     }
 
     proptest! {
         #[test]
         fn any_bytes_terminate(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0u64..300, rva: u32, funclet: u32) {
             let bytes = code_bytes(bytes, 0x1000);
-            let _ = jit_filter(&bytes, Addr(0x1000 + at), funclet);
-            let _ = ready_to_run_filter(&bytes, Addr(0x1000 + at), Addr(0x1000), rva, funclet);
+            let _ = of_jit(&bytes, Addr(0x1000 + at), funclet);
+            for clauses in [Clauses::jit(&bytes, Addr(0x1000 + at)), Clauses::ready_to_run(&bytes, Addr(0x1000 + at), Addr(0x1000), rva)] {
+                let _ = clauses.map(|clauses| clauses.map(|clauses| (clauses.purpose(funclet), clauses.may_catch(funclet))));
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 mod arguments;
 mod explicit;
 mod handler;
+mod part;
 mod protected;
 mod running;
 
@@ -14,7 +15,6 @@ use std::sync::Arc;
 
 use self::handler::Parent;
 use self::running::known;
-use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
 use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GenericContextKind};
@@ -237,28 +237,6 @@ impl StackWalker {
             CodeOrigin::ReadyToRun { .. } => stored >= known,
         };
         if fits { Ok(info) } else { Err(StackError::invalid(at, "the GC info is for code of another length")) }
-    }
-
-    /// Whether `code` is the method's body, a handler or a filter.
-    fn part(&self, code: &Code) -> Part {
-        if !code.funclet {
-            return Part::Body;
-        }
-        let bytes = self.code.bytes();
-        let offset = u32::try_from(code.piece_offset()).unwrap_or(u32::MAX);
-        let filter = match code.origin {
-            CodeOrigin::Jitted { clauses, .. } => clauses::jit_filter(bytes, clauses, offset),
-            CodeOrigin::ReadyToRun { header, .. } => {
-                let rva = code.start.since(code.base).and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
-                clauses::ready_to_run_filter(bytes, header, code.base, rva, offset)
-            }
-        };
-        match filter {
-            Ok(Some(false)) => Part::Handler,
-            Ok(Some(true)) => Part::Filter,
-            // The clauses are not in the dump.
-            Ok(None) | Err(_) => Part::Funclet,
-        }
     }
 }
 
@@ -510,7 +488,7 @@ impl Walking<'_> {
                 self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
             }
         }
-        if part == Part::Handler && !frame.unwound {
+        if part.is_handler() && !frame.unwound {
             self.parent = Some(Parent::of(&code, frame_register));
         }
     }

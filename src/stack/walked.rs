@@ -16,12 +16,21 @@ use crate::clr::methods::GenericContext;
 pub(crate) enum Part {
     /// The method's body.
     Body,
-    /// A catch or finally block that the runtime calls while it handles an exception.
-    Handler,
+    /// A catch block.
+    Catch,
+    /// A finally or fault block. The runtime calls it while it unwinds an exception, and the method itself may call it.
+    Finally,
     /// An exception filter.
     Filter,
     /// A handler or a filter. It counts as a filter, which reports too much rather than too little.
     Funclet,
+}
+
+impl Part {
+    /// Whether the part is a catch, finally or fault block.
+    pub(crate) const fn is_handler(self) -> bool {
+        matches!(self, Part::Catch | Part::Finally)
+    }
 }
 
 /// A frame of a stack.

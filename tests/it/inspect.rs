@@ -232,3 +232,18 @@ fn a_target_that_only_other_objects_of_the_event_refer_to_is_held_by_the_event_a
     let found = events(&changed);
     assert!(found["count"] == 149 && text(&found, "detail").contains("149 of 149 targets"), "{found}");
 }
+
+#[test]
+fn registrations_have_their_size_and_the_method_that_is_registered_most() {
+    for (name, count, callback) in [
+        ("net10-wks-holders-heap", 1100, "Shop.Watcher.Stop()"),
+        ("net10-wks-keys-heap", 500, "System.Threading.CancellationTokenSource+LinkedNCancellationTokenSource"),
+    ] {
+        let (_, answer) = ask(&corpus(name), &["inspect", "--only", "registrations"]);
+        let [source] = rows(&answer, "registrations") else { panic!("{name}: {answer}") };
+        // A node has seven references, a number of 8 bytes, and 16 bytes of header.
+        assert_eq!((&source["count"], &source["bytes"]), (&count.into(), &(count * 80).into()), "{name}");
+        let of_all = format!("{} of them for {callback}", if count == 1100 { "1,100" } else { "500" });
+        assert!(text(source, "detail").starts_with(&of_all), "{name}: {source}");
+    }
+}

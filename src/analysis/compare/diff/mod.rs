@@ -87,7 +87,7 @@ impl<'h> DumpTypes<'h> {
         let mut types = all;
         if live {
             types = TypeStats { coverage: types.coverage, ..count(&Selection::default())? };
-            measures.count(&types);
+            measures.count(heap, &types);
         }
         let selection = Selection { types: query.types.clone(), ..Selection::default() };
         let read_selected = || count(&selection);

@@ -8,11 +8,12 @@ use crate::analysis::dump::analyze::{NATIVE, bytes_of};
 use crate::analysis::dump::env::gc_with_properties;
 use crate::analysis::dump::memory_map::memory_of;
 use crate::analysis::{DiffMeasure, KnownNumbers, MemoryListing, TypeStats, known};
-use crate::base::{Collector, Count, Missing, change, growth, len64, total};
+use crate::base::{Addr, Collector, Count, Missing, change, growth, len64, total};
+use crate::clr::library::{Classifier, library_types};
 use crate::gc::HandleFilter;
 use crate::managed::Segment;
 use crate::model::{FinalizerState, HandleKind, OomModel};
-use crate::session::{GraphSource, Runtime};
+use crate::session::{GraphSource, Heap, Runtime};
 
 /// The measures by name, and whether their unit is bytes.
 const NAMES: [(&str, bool); 11] = [
@@ -29,8 +30,20 @@ const NAMES: [(&str, bool); 11] = [
     ("tasks", false),
 ];
 
-/// Name prefixes of tasks and of the boxes of asynchronous methods, which are tasks as well.
-const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
+/// The namespace of tasks, the name of their base type in it, and the name prefix of the boxes of asynchronous methods, which are tasks as well.
+const TASKS: [&str; 3] = ["System.Threading.Tasks.", "Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
+/// Parts of the names of other types of tasks: `Task+DelayPromise`, `UnwrapPromise<…>`, `ContinuationTaskFromTask`.
+const OTHERS: [&str; 3] = ["Promise", "ContinuationTask", "ContinuationResultTask"];
+/// Most base types of a type.
+const MAX_BASES: usize = 64;
+
+library_types! {
+    enum Counted {
+        in "System.Private.CoreLib" {
+            Task = "System.Threading.Tasks.Task",
+        }
+    }
+}
 
 /// The measures of one dump. A measure that cannot be determined is `None`.
 pub(super) struct Measures {
@@ -104,19 +117,19 @@ impl Measures {
             threads,
             failed,
             if numbers.has_figures() { native(heap.runtime(), whole, notes) } else { None },
-            tasks(types).filter(|_| numbers.has_all_objects()),
+            if numbers.has_all_objects() { tasks(heap, types) } else { None },
         ];
         let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
         Measures { list, handles, has_all_objects: types.coverage.complete }
     }
 
-    /// Replaces the measures of objects by those of `types`.
-    pub(super) fn count(&mut self, types: &TypeStats) {
+    /// Replaces the measures of objects by those of `types`, which are objects of `source`.
+    pub(super) fn count(&mut self, source: &dyn GraphSource, types: &TypeStats) {
         for (name, _, value) in &mut self.list {
             *value = match *name {
                 "bytes" => value.and(Some(types.totals.bytes)),
                 "objects" => value.and(Some(types.totals.count)),
-                "tasks" => value.and_then(|_| tasks(types)),
+                "tasks" => value.and_then(|_| tasks(source.heap()?, types)),
                 _ => continue,
             };
         }
@@ -151,14 +164,44 @@ fn native(runtime: &Runtime, whole: bool, notes: &Collector) -> Option<u64> {
     (bytes > 0).then_some(bytes)
 }
 
-/// Returns the number of tasks among the objects; `None` if the names of some types are unknown.
-fn tasks(types: &TypeStats) -> Option<u64> {
-    let is_task = |name: &str| {
-        let plain = name.strip_prefix(TASKS[0]).is_some_and(|rest| rest.is_empty() || rest.starts_with('<') && !rest.contains('+'));
-        plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
-    };
+/// Returns the number of tasks among the objects: objects of types that derive from `System.Threading.Tasks.Task`. `None` if the base types of some types are
+/// unknown, or their names.
+fn tasks(heap: &Heap, types: &TypeStats) -> Option<u64> {
     let all = || types.types.iter();
-    are_all_named(all()).then(|| total(all().filter(|t| is_task(&t.type_name)).map(|t| t.count)))
+    are_all_named(all()).then_some(())?;
+    let classifier = heap.runtime().types().ok().map(Classifier::<Counted>::bind).filter(|known| known.defines(Counted::Task));
+    let Some(classifier) = classifier else {
+        return Some(total(all().filter(|t| is_named_as_task(&t.type_name)).map(|t| t.count)));
+    };
+    let is_task = |mt: Addr| if classifier.of(mt).is(Counted::Task) { Some(true) } else { has_all_bases(heap, mt).then_some(false) };
+    all().try_fold(0, |sum: u64, t| Some(if is_task(t.method_table)? { sum.saturating_add(t.count) } else { sum }))
+}
+
+/// Whether the dump has all base types of the type at `method_table`.
+fn has_all_bases(heap: &Heap, method_table: Addr) -> bool {
+    let tables = heap.walker().tables();
+    let mut at = method_table;
+    for _ in 0..MAX_BASES {
+        match tables.read(at) {
+            Ok(info) if info.parent.is_null() => return true,
+            Ok(info) => at = info.parent,
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Whether the objects of a type are tasks, by its name. Used for runtimes whose library has another name.
+fn is_named_as_task(name: &str) -> bool {
+    let [namespace, task, of_box] = TASKS;
+    if name.ends_with("[]") {
+        return false;
+    }
+    let Some(rest) = name.strip_prefix(namespace) else { return name.starts_with(of_box) && name.contains("StateMachineBox<") };
+    let is_plain = |rest: &str| rest.is_empty() || rest.starts_with('<') && !rest.contains('+');
+    // The part before the type arguments names the type.
+    let is_other = || rest.split('<').next().is_some_and(|own| OTHERS.iter().any(|other| own.contains(other)));
+    rest.strip_prefix(task).is_some_and(is_plain) || is_other()
 }
 
 /// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.
@@ -192,5 +235,52 @@ fn measure(name: String, is_bytes: bool, series: impl Iterator<Item = Option<u64
         growth: both.and_then(|(from, to)| growth(from, to)),
         trend: trend(&series),
         series,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_recognized_by_name() {
+        let tasks = [
+            "System.Threading.Tasks.Task",
+            "System.Threading.Tasks.Task<System.Int32>",
+            "System.Threading.Tasks.Task+DelayPromise",
+            "System.Threading.Tasks.Task+WhenAllPromise<System.Int32>",
+            "System.Threading.Tasks.UnwrapPromise<System.Int32>",
+            "System.Threading.Tasks.ContinuationTaskFromTask",
+            "System.Threading.Tasks.ContinuationResultTaskFromTask<System.Int32>",
+            "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox<Lab.Program+<Run>d__1>",
+        ];
+        assert_eq!(tasks.iter().filter(|name| !is_named_as_task(name)).collect::<Vec<_>>(), Vec::<&&str>::new());
+        let others = [
+            "System.Threading.Tasks.Task[]",
+            "System.Threading.Tasks.Task<System.Int32>[]",
+            "System.Threading.Tasks.Task+ContingentProperties",
+            "System.Threading.Tasks.TaskFactory",
+            "System.Threading.Tasks.TaskFactory<System.Int32>",
+            "System.Threading.Tasks.TaskCompletionSource<System.Int32>",
+            "System.Threading.Tasks.Task+DelayPromise[]",
+            "Lab.Task",
+        ];
+        assert_eq!(others.iter().filter(|name| is_named_as_task(name)).collect::<Vec<_>>(), Vec::<&&str>::new());
+    }
+
+    /// `async` counts the same tasks by their base types.
+    #[test]
+    fn tasks_are_those_of_the_asynchronous_chains() {
+        let mut most = 0;
+        for name in ["net10-wks-async-heap", "net10-svr-threads-heap", "net11-wks-asyncmixrt-heap"] {
+            let dump = crate::open(&format!("dumps/corpus/{name}.dmp.zst")).unwrap();
+            let heap = dump.runtime().unwrap().heap().unwrap();
+            let types = heap.stat().unwrap().data;
+            let chains = crate::analysis::async_chains(&heap, &crate::analysis::AsyncQuery::default()).unwrap().data;
+            let counted = tasks(&heap, &types).unwrap();
+            assert_eq!(counted, chains.totals.tasks, "{name}");
+            most = most.max(counted);
+        }
+        assert!(most > 0);
     }
 }

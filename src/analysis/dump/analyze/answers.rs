@@ -134,17 +134,34 @@ impl<'a> Answers<'a> {
         cell: &'s Cached<T>,
         ask: impl FnOnce() -> Result<Answer<T>, Error>,
     ) -> Result<&'s T, Skip> {
+        self.asked_but(what, cell, |_, _| false, ask)
+    }
+
+    /// Like [`Answers::asked`]. Losses for which `apart` is true, given the data and the message of the note, are those of a part of the data.
+    fn asked_but<'s, T>(
+        &'s self,
+        what: &str,
+        cell: &'s Cached<T>,
+        apart: impl Fn(&T, &str) -> bool,
+        ask: impl FnOnce() -> Result<Answer<T>, Error>,
+    ) -> Result<&'s T, Skip> {
         let answer = cell.get_or_init(|| match ask() {
             Ok(answer) => {
-                let loss = answer.notes.first_loss().map(|note| note.message.clone());
+                let losses = || answer.notes.iter().filter(|note| note.kind.makes_partial());
+                let loss = losses().find(|note| !apart(&answer.data, &note.message)).map(|note| note.message.clone());
                 Ok(Received { data: self.notes.take(answer), loss })
             }
             Err(e) => Err(self.lacks(what, &e).reason),
         });
         let known = answer.as_ref().map_err(Skip::because)?;
-        let before = self.loss.take();
-        self.loss.set(before.or_else(|| known.loss.clone()));
+        self.lose(known.loss.as_ref());
         Ok(&known.data)
+    }
+
+    /// Keeps the first loss.
+    fn lose(&self, loss: Option<&String>) {
+        let before = self.loss.take();
+        self.loss.set(before.or_else(|| loss.cloned()));
     }
 
     /// Returns why the first partial answer since the last call is partial.
@@ -324,12 +341,17 @@ impl<'a> Answers<'a> {
         let only: Vec<InspectionId> =
             INSPECTIONS.iter().filter(|(finding, _)| wanted(finding)).map(|(_, inspection)| *inspection).collect();
         let heap = self.heap()?;
-        self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS, graph: self.query.graph }))
+        let apart = |report: &InspectReport, loss: &str| report.inspections.iter().any(|i| i.partial.as_deref() == Some(loss));
+        let query = InspectQuery { only, top: ROWS, graph: self.query.graph };
+        self.asked_but("waste is not inspected", &self.inspect, apart, || inspect(heap, &query))
     }
 
     /// One of the requested inspections.
     pub(super) fn inspection(&self, id: InspectionId) -> Result<&InspectionModel, Skip> {
-        self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip::because(format!("{id} was not inspected")))
+        let found = self.inspect()?.inspections.iter().find(|i| i.id == id);
+        let found = found.ok_or_else(|| Skip::because(format!("{id} was not inspected")))?;
+        self.lose(found.partial.as_ref());
+        Ok(found)
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! * A stack overflow, with the cycle of methods on the stack, the number of repetitions, and the method that began the cycle.
 //! * `Environment.FailFast`, with its message, exception and caller. An exception in flight was only being handled.
-//! * The exception in flight, with the method that threw it, or in which the fault occurred, and its inner exceptions.
+//! * The exception in flight, with the method that threw it, or in which the fault occurred, and its inner exceptions. If a catch or finally block threw it,
+//!   the exception that the block was run for is named too: first, if it was unhandled (`nested.rs`).
 //! * The fault, with the innermost methods or, in native code, the address, module, offset and P/Invoke. The thread's last exception is named too:
 //!   the runtime keeps an `ExecutionEngineException` for its own fatal errors.
 //!
@@ -15,6 +16,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use super::nested::{Stage, nested};
 use super::places::CrashedStack;
 use crate::analysis::{ExceptionModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 use crate::base::{Name, len64};
@@ -65,12 +67,14 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let faulted = stack().filter(|_| thrower(exception).is_none());
         let within = faulted.and_then(|stack| stack.thrower.as_ref());
         let place = within.map(|method| format!(", in {method}{}", called_by(faulted, within))).unwrap_or_default();
+        let nested = thread.map(|thread| nested(answers, thread, exception)).unwrap_or_default();
+        let ended = unhandled(&nested);
         return Ok(vec![Problem {
-            object: Some(exception.address),
-            type_name: exception.type_name.clone(),
-            method: thrower(exception).or(within).cloned(),
+            object: Some(ended.unwrap_or(exception).address),
+            type_name: ended.unwrap_or(exception).type_name.clone(),
+            method: ended.map_or_else(|| thrower(exception).or(within), thrower).cloned(),
             threads,
-            ..critical(format!("{reason}{on}: {}{place}", described(exception)), command)
+            ..critical(format!("{reason}{on}: {}", told(&format!("{}{place}", described(exception)), &nested)), command)
         }]);
     }
     let fault = answers.threads().ok().and_then(|t| t.fault.as_ref());
@@ -162,6 +166,21 @@ fn thrower(exception: &ExceptionModel) -> Option<&Name> {
     exception.stack.iter().find_map(|f| f.method.as_ref())
 }
 
+/// Returns the exception that ended the process before the newest was thrown: the oldest that was unhandled.
+fn unhandled(nested: &[(ExceptionModel, Stage)]) -> Option<&ExceptionModel> {
+    nested.iter().rev().find(|(_, stage)| *stage == Stage::Unhandled).map(|(exception, _)| exception)
+}
+
+/// Describes how the process ended. `newest` describes the exception in flight, and `nested` are those that were handled or unwound when it was thrown.
+fn told(newest: &str, nested: &[(ExceptionModel, Stage)]) -> String {
+    if let Some(ended) = unhandled(nested) {
+        return format!("{}; while it was unwound, {newest}", described(ended));
+    }
+    let Some((exception, stage)) = nested.first() else { return newest.into() };
+    let by = thrower(exception).map(|m| format!(", thrown by {m},")).unwrap_or_default();
+    format!("{newest}; while {}{by} was {}", named(exception), stage.words())
+}
+
 /// Describes an exception: `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
 fn described(exception: &ExceptionModel) -> String {
     let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
@@ -195,4 +214,26 @@ fn reported(exception: &CrashException) -> String {
 fn said(type_name: Option<&str>, message: Option<&str>) -> String {
     let message = message.map(one_line).filter(|m| !m.is_empty()).map(|m| format!(": {m}")).unwrap_or_default();
     format!("{}{message}", type_name.unwrap_or("an exception of unknown type"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::exception;
+    use super::*;
+
+    #[test]
+    fn the_oldest_unhandled_exception_ended_the_process() {
+        let nested = |stages: &[Stage]| -> Vec<_> {
+            (1..).zip(stages).map(|(n, stage)| (exception(n, &format!("Lab.Nested{n}"), &[n]), *stage)).collect()
+        };
+        let told = |stages: &[Stage]| told("Lab.Newest", &nested(stages));
+        assert_eq!(told(&[]), "Lab.Newest");
+        assert_eq!(told(&[Stage::Unhandled]), "Lab.Nested1, thrown by Lab.At1; while it was unwound, Lab.Newest");
+        assert_eq!(told(&[Stage::Handled, Stage::Unhandled]), "Lab.Nested2, thrown by Lab.At2; while it was unwound, Lab.Newest");
+        assert_eq!(told(&[Stage::Handled]), "Lab.Newest; while Lab.Nested1, thrown by Lab.At1, was handled");
+        assert_eq!(told(&[Stage::Unwound, Stage::Handled]), "Lab.Newest; while Lab.Nested1, thrown by Lab.At1, was unwound");
+        assert_eq!(told(&[Stage::Unknown]), "Lab.Newest; while Lab.Nested1, thrown by Lab.At1, was handled or unwound");
+        assert_eq!(unhandled(&nested(&[Stage::Unhandled, Stage::Unhandled])).map(|e| e.address), Some(crate::base::Addr(2)));
+        assert!(unhandled(&nested(&[Stage::Unwound, Stage::Unknown])).is_none());
+    }
 }

@@ -27,6 +27,7 @@ mod load_contexts;
 mod lock_queues;
 mod missing;
 mod native;
+mod nested;
 mod oom;
 mod orphaned;
 mod places;

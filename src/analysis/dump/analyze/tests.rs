@@ -6,11 +6,12 @@ use super::places::{Places, ThreadPlace};
 use super::triage::late_timers;
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::analysis::{
-    ConnectionPool, DeadlockModel, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, HandleStat,
-    HandleUseStat, HandlesReport, HandlesRows, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow,
-    LockKind, LockModel, LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel,
-    PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport,
-    TimerKind, TimerModel, TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+    ConnectionPool, DeadlockModel, ExceptionModel, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FrameModel,
+    FreeSpaceModel, HandleStat, HandleUseStat, HandlesReport, HandlesRows, HeapReport, HeapTotals, InspectReport, InspectionId,
+    InspectionModel, InspectionRow, LockKind, LockModel, LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport,
+    MemoryTotals, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel,
+    RequestState, RequestsReport, TimerKind, TimerModel, TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel,
+    WaiterModel,
 };
 use crate::base::{Addr, Collector};
 use crate::model::{CoverageModel, FeatureSource, Generation, HandleKind, HandleUse};
@@ -37,6 +38,24 @@ fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, b
 
 fn set<T>(cell: &Cached<T>, answer: T) {
     assert!(cell.set(Ok(Received { data: answer, loss: None })).is_ok());
+}
+
+/// An exception of a type, with a stack trace of frames with these instruction pointers: `Lab.At1` for 1.
+pub(super) fn exception(address: u64, type_name: &str, frames: &[u64]) -> ExceptionModel {
+    let frame = |ip: &u64| FrameModel { method: Some(format!("Lab.At{ip}").as_str().into()), ..FrameModel::bare(Addr(*ip), false) };
+    ExceptionModel {
+        address: Addr(address),
+        type_name: Some(type_name.into()),
+        method_table: None,
+        current: false,
+        message: None,
+        hresult: None,
+        stack: frames.iter().map(frame).collect(),
+        inner: None,
+        inners: Vec::new(),
+        stack_text: None,
+        remote_stack_text: None,
+    }
 }
 
 /// The severity and count of the only finding, if there is one.
@@ -516,7 +535,17 @@ fn verbs_agree_with_their_counts() {
 }
 
 fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {
-    InspectReport { inspections: vec![InspectionModel { id, rule: "", found: row.count, wasted_bytes: wasted, total: 1, rows: vec![row] }] }
+    InspectReport {
+        inspections: vec![InspectionModel {
+            id,
+            rule: "",
+            found: row.count,
+            wasted_bytes: wasted,
+            total: 1,
+            rows: vec![row],
+            partial: None,
+        }],
+    }
 }
 
 fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
@@ -529,6 +558,21 @@ fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
         held_here,
         held: Vec::new(),
     }
+}
+
+#[test]
+fn a_loss_of_one_inspection_is_not_one_of_the_others() {
+    let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
+    let (query, runtime, notes) = (AnalyzeQuery { graph: false, ..AnalyzeQuery::default() }, dump.runtime().unwrap(), Collector::new());
+    let answers = Answers::new(&runtime, &[], &query, &notes);
+    let mut report = inspected(InspectionId::EventLeaks, None, row(500, None));
+    report.inspections[0].partial = Some("3 delegates were left out".into());
+    report.inspections.extend(inspected(InspectionId::Registrations, None, row(500, None)).inspections);
+    set(&answers.inspect, report);
+    assert!(answers.inspection(InspectionId::Registrations).is_ok());
+    assert_eq!(answers.take_loss(), None);
+    assert!(answers.inspection(InspectionId::EventLeaks).is_ok());
+    assert_eq!(answers.take_loss().as_deref(), Some("3 delegates were left out"));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Events with many handlers.
 
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::analysis::InspectionRow;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Count, Missing, Name, be, len64, plural, thousands, total};
-use crate::bcl::delegates::Delegates;
+use crate::base::{Addr, Count, Missing, Name, NoteKind, be, len64, plural, thousands, total};
+use crate::bcl::delegates::{Call, Delegates};
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::{DominatorTree, HeapGraph, ObjectSet, Roots};
 use crate::model::Stacks;
@@ -90,35 +91,70 @@ enum Holder {
 }
 
 /// A delegate with several targets.
+#[derive(Clone, Copy)]
 struct Event {
     delegate: Addr,
-    list: Set<Addr>,
-    /// Delegate and target of each part.
-    parts: Vec<(Addr, Option<Addr>)>,
+    /// Its invocation list, which several delegates may share.
+    list: Addr,
+    /// Number of elements of the list that the delegate uses.
+    count: u64,
+}
+
+/// The events of a heap, and what they call.
+#[derive(Default)]
+struct Events {
+    /// The events, most parts first.
+    events: Vec<Event>,
+    /// Delegate and target of each part, by invocation list.
+    lists: Map<Addr, Vec<(Addr, Option<Addr>)>>,
+    /// Events whose lists would take too many steps to read.
+    left_out: Vec<Event>,
+}
+
+impl Events {
+    /// Reads each invocation list once, for the delegate that uses most of it. Adding a handler makes a delegate with all earlier ones, so there are as many
+    /// delegates as handlers until the old ones are collected. The longest list is read first: it is the newest one of an event.
+    fn read(mut events: Vec<Event>, parts_in: impl Fn(Addr, u64) -> Option<Vec<Call>>) -> Events {
+        events.sort_by_key(|event| (Reverse(event.count), event.delegate));
+        let mut lists: Map<Addr, Option<Vec<(Addr, Option<Addr>)>>> = Map::default();
+        for event in &events {
+            let parts = || Some(parts_in(event.list, event.count)?.iter().map(|call| (call.delegate, call.target)).collect());
+            lists.entry(event.list).or_insert_with(parts);
+        }
+        let (events, left_out) = events.into_iter().partition(|event| lists.get(&event.list).is_some_and(Option::is_some));
+        Events { events, lists: lists.into_iter().filter_map(|(list, parts)| Some((list, parts?))).collect(), left_out }
+    }
+
+    /// Delegate and target of each part of an event.
+    fn parts(&self, event: &Event) -> &[(Addr, Option<Addr>)] {
+        let parts = self.lists.get(&event.list).map(Vec::as_slice).unwrap_or_default();
+        usize::try_from(event.count).ok().and_then(|count| parts.get(..count)).unwrap_or(parts)
+    }
 }
 
 impl Inspector<'_> {
     pub(super) fn event_leaks(&self) -> Findings<'_> {
         let delegates = Delegates::bind(self.heap.runtime(), self.library.types(), self.notes);
-        let mut events = Vec::new();
-        for delegate in self.swept.of(Inspected::MulticastDelegate) {
-            let Some((parts, complete)) = delegates.parts(delegate).filter(|(parts, _)| parts.len() > 1) else { continue };
-            if !complete {
-                self.notes.add(Missing::Objects, delegate, "a part of a multicast delegate is not in the dump");
-            }
-            let list = delegates.list_of(delegate).into_iter().collect();
-            events.push(Event { delegate, list, parts: parts.iter().map(|c| (c.delegate, c.target)).collect() });
+        let listed = |delegate: Addr| {
+            let (list, count) = delegates.list(delegate)?;
+            (count > 1).then_some(Event { delegate, list, count })
+        };
+        let events = Events::read(self.swept.of(Inspected::MulticastDelegate).filter_map(listed).collect(), |list, count| {
+            delegates.parts_in(list, count)
+        });
+        for event in events.events.iter().filter(|event| len64(events.parts(event).len()) < event.count) {
+            self.notes.add(Missing::Objects, event.delegate, "a part of a multicast delegate is not in the dump");
         }
         if self.swept.of(Inspected::MulticastDelegate).next().is_some() {
-            delegates.note_lists(self.notes);
+            delegates.note_fields(self.notes);
         }
-        if events.is_empty() {
+        let Events { events: listed, lists, left_out } = &events;
+        if listed.is_empty() && left_out.is_empty() {
             return Findings::plain(Vec::new());
         }
-        let targets = events.iter().flat_map(|e| &e.parts).flat_map(|(part, target)| [Some(*part), *target]).flatten();
-        let wanted: Set<Addr> = targets.chain(events.iter().map(|e| e.delegate)).collect();
-        let parts = events.iter().flat_map(|e| e.parts.iter().map(|(part, _)| *part));
-        let of_events: Set<Addr> = parts.chain(events.iter().flat_map(|e| e.list.iter().copied())).collect();
+        let targets = lists.values().flatten().flat_map(|(part, target)| [Some(*part), *target]).flatten();
+        let wanted: Set<Addr> = targets.chain(listed.iter().chain(left_out).map(|e| e.delegate)).collect();
+        let of_events: Set<Addr> = lists.values().flatten().map(|(part, _)| *part).chain(lists.keys().copied()).collect();
         let visitor = || Collected { wanted: &wanted, of_events: &of_events, found: Map::default(), sizes: Vec::new() };
         let walked = self.heap.walker().walk_once(self.heap.progress(), visitor);
         let mut referrers: Map<Addr, Referrers> = Map::default();
@@ -150,17 +186,33 @@ impl Inspector<'_> {
         let mut kinds: Map<Addr, Name> = Map::default();
         // Targets that other objects refer to, which only the graph shows to be garbage or kept by the event.
         let mut unknown: Set<Addr> = Set::default();
-        let leak = |event: Event| {
+        // Lists of events that were found. Of the events that share a list, the others have fewer of the same targets.
+        let mut found: Set<Addr> = Set::default();
+        let mut left_out = left_out.clone();
+        let mut leak = |event: &Event| {
+            let parts = Some(events.parts(event)).filter(|parts| parts.len() > 1)?;
+            let is_large = parts.len() >= MANY;
+            if is_large && found.contains(&event.list) {
+                return None;
+            }
             // Few events have many handlers, and only these are worth building a graph for.
-            let holds_it = |by: Addr| event.parts.len() < MANY || is_live(by);
+            let holds_it = |by: Addr| !is_large || is_live(by);
             let holders = referrers.get(&event.delegate).unwrap_or(&none);
             // A delegate that is in no static or field is an old list of handlers. The delegate's reference to itself is ignored.
             let holder = match rooted.get(&event.delegate) {
                 Some(root) => Holder::Root(*root),
                 None => Holder::Object(*holders.iter().filter(|(by, _)| *by != event.delegate && holds_it(*by)).min()?),
             };
+            if !delegates.afford(len64(parts.len())) {
+                left_out.push(*event);
+                return None;
+            }
+            // Without the graph, garbage may hold a longer delegate.
+            if is_large && (matches!(holder, Holder::Root(_)) || live.get().is_some_and(Option::is_some)) {
+                found.insert(event.list);
+            }
             holds.insert(event.delegate, holder);
-            let own: Set<Addr> = event.parts.iter().map(|(part, _)| *part).collect();
+            let own: Set<Addr> = parts.iter().map(|(part, _)| *part).collect();
             let only = |(part, target): &&(Addr, Option<Addr>)| {
                 let Some(target) = target else { return false };
                 let of_target = referrers.get(target).unwrap_or(&none);
@@ -168,18 +220,18 @@ impl Inspector<'_> {
                 let directly = !rooted.contains_key(target)
                     && !rooted.contains_key(part)
                     && of_target.are_all(|by| own.contains(&by) || !holds_it(by))
-                    && of_part.are_all(|by| event.list.contains(&by) || !holds_it(by));
-                directly || event.parts.len() >= MANY && keeps(&event, *target)
+                    && of_part.are_all(|by| by == event.list || !holds_it(by));
+                directly || is_large && keeps(event, *target)
             };
-            if event.parts.len() >= MANY {
-                let others = event.parts.iter().filter(|part| !only(part)).filter_map(|(_, target)| *target);
+            if is_large {
+                let others = parts.iter().filter(|part| !only(part)).filter_map(|(_, target)| *target);
                 let mut others = others.filter(|target| !rooted.contains_key(target)).peekable();
                 if others.peek().is_some() && tree.get_or_init(|| self.dominators()).is_none() {
                     unknown.extend(others);
                 }
             }
-            let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
-            let (held, count) = (len64(here.len()), len64(event.parts.len()));
+            let here: Vec<Addr> = parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
+            let (held, count) = (len64(here.len()), len64(parts.len()));
             // One target may have several handlers.
             let here: Set<Addr> = here.into_iter().collect();
             if let Some(kind) = self.most_common(here.iter().copied()) {
@@ -190,7 +242,24 @@ impl Inspector<'_> {
             distinct.sort_unstable();
             Some(InspectionRow { held_here: Some(held), held: distinct, ..row(event.delegate, count, bytes) })
         };
-        let rows = events.into_iter().filter_map(leak).collect();
+        let rows = listed.iter().filter_map(&mut leak).collect();
+        // Garbage is left out anyway.
+        let is_held = |by: Addr, delegate: Addr| by != delegate && is_live(by);
+        left_out.retain(|event| {
+            let holders = referrers.get(&event.delegate);
+            rooted.contains_key(&event.delegate)
+                || holders.is_some_and(|of| of.cut || of.iter().any(|(by, _)| is_held(*by, event.delegate)))
+        });
+        let alone = left_out.first().map(|first| {
+            let (n, most) = (len64(left_out.len()), thousands(first.count));
+            let text = format!(
+                "{} with up to {most} handlers {} left out: reading the lists of all handlers takes more steps than the limit for a dump of this size",
+                plural(n, "delegate"),
+                if n == 1 { "was" } else { "were" }
+            );
+            self.notes.add(NoteKind::LimitHit, first.delegate, text.clone());
+            text
+        });
         if !unknown.is_empty() {
             let what = format!(
                 "whether {} of events {} held by anything else is unknown without the graph of the heap",
@@ -199,7 +268,7 @@ impl Inspector<'_> {
             );
             self.notes.add(Missing::Answer, None, what);
         }
-        Findings::plain(rows).with_detail(move |row| {
+        Findings::plain(rows).partial(alone).with_detail(move |row| {
             let holder = match holds.get(&row.object?)? {
                 Holder::Root(root) => roots.label(roots.roots.get(*root)?),
                 Holder::Object(field) => self.holder(*field),
@@ -262,5 +331,24 @@ mod tests {
         let mut merged = Referrers::default();
         merged.merge(target);
         assert!(merged.cut && merged.iter().count() == 64);
+    }
+
+    #[test]
+    fn a_list_that_delegates_share_is_read_once_for_the_longest() {
+        let event = |delegate: u64, list: u64, count: u64| Event { delegate: Addr(delegate), list: Addr(list), count };
+        let asked = std::cell::RefCell::new(Vec::new());
+        let parts_in = |list: Addr, count: u64| {
+            asked.borrow_mut().push((list.0, count));
+            let call = |n| Call { delegate: Addr(list.0 + n), target: Some(Addr(n)), entry: Addr(1) };
+            (list != Addr(900)).then(|| (0..count).map(call).collect())
+        };
+        // Three delegates of one event, whose list has grown once, and two with a list that exceeds the limit.
+        let events = vec![event(10, 500, 2), event(20, 600, 3), event(30, 600, 4), event(40, 900, 3), event(50, 900, 2)];
+        let found = Events::read(events, parts_in);
+        assert_eq!(asked.into_inner(), [(600, 4), (900, 3), (500, 2)]);
+        let sizes: Vec<_> = found.events.iter().map(|e| (e.delegate.0, found.parts(e).len())).collect();
+        assert_eq!(sizes, [(30, 4), (20, 3), (10, 2)]);
+        assert_eq!(found.left_out.iter().map(|e| e.delegate.0).collect::<Vec<_>>(), [40, 50]);
+        assert_eq!(found.parts(&event(20, 600, 3)).last(), Some(&(Addr(602), Some(Addr(2)))));
     }
 }

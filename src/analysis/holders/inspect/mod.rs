@@ -98,6 +98,8 @@ struct Findings<'i> {
     total: Option<u64>,
     /// Describes a row that is shown.
     detail: Option<Detail<'i>>,
+    /// Why this inspection is partial, if others are not. The notes have this reason, too.
+    partial: Option<String>,
 }
 
 /// Returns the description of a row.
@@ -107,12 +109,17 @@ impl<'i> Findings<'i> {
     /// Findings whose totals are the sums of the rows.
     fn of(rows: Vec<InspectionRow>) -> Findings<'i> {
         let (found, wasted) = (total(rows.iter().map(|r| r.count)), Some(total(rows.iter().map(|r| r.bytes))));
-        Findings { found, wasted, rows, total: None, detail: None }
+        Findings { found, wasted, rows, total: None, detail: None, partial: None }
     }
 
     /// Findings without wasted bytes.
     fn plain(rows: Vec<InspectionRow>) -> Findings<'i> {
         Findings { wasted: None, ..Findings::of(rows) }
+    }
+
+    /// Adds the reason why only this inspection is partial.
+    fn partial(self, partial: Option<String>) -> Findings<'i> {
+        Findings { partial, ..self }
     }
 
     /// Adds a description of each row.
@@ -172,7 +179,8 @@ fn equal_strings<'i>(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts,
     let once = totals.distinct.saturating_sub(totals.duplicate_groups);
     let found = totals.strings.saturating_sub(totals.unreadable).saturating_sub(once);
     let rows = report.strings.into_iter().map(row).collect();
-    Ok(notes.finish(Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups), detail: None }))
+    let (wasted, total) = (Some(totals.wasted_bytes), Some(totals.duplicate_groups));
+    Ok(notes.finish(Findings { found, wasted, rows, total, detail: None, partial: None }))
 }
 
 /// Inspects the heap.
@@ -207,7 +215,7 @@ fn inspect_of(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport>
         let mt = library.method_table(object)?;
         names.entry(mt).or_insert_with(|| namer.name(mt)).clone()
     };
-    for (id, Findings { found, wasted, mut rows, total, detail }) in all {
+    for (id, Findings { found, wasted, mut rows, total, detail, partial }) in all {
         rows.sort_by(|a, b| (b.bytes, b.count, a.object).cmp(&(a.bytes, a.count, b.object)));
         let total = total.unwrap_or_else(|| len64(rows.len()));
         cut(&mut rows, query.top);
@@ -215,7 +223,7 @@ fn inspect_of(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport>
             row.type_name = row.type_name.take().or_else(|| name(row.object?));
             row.detail = row.detail.take().or_else(|| detail.as_ref()?(row));
         }
-        inspections.push(InspectionModel { id, rule: rule(id), found, wasted_bytes: wasted, total, rows });
+        inspections.push(InspectionModel { id, rule: rule(id), found, wasted_bytes: wasted, total, rows, partial });
     }
     library.note(&notes);
     namer.note(&notes);

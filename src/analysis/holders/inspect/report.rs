@@ -62,6 +62,9 @@ pub struct InspectionModel {
     pub total: u64,
     /// The rows, worst first.
     pub rows: Vec<InspectionRow>,
+    /// Why this inspection is partial, if that does not concern the others. The notes have this reason, too.
+    #[serde(skip)]
+    pub partial: Option<String>,
 }
 
 /// A finding, or a group of equal ones.
@@ -76,7 +79,7 @@ pub struct InspectionRow {
     /// Number of objects.
     pub count: u64,
     /// Number of bytes that could be saved, or the size of the objects. For event leaks, the size of the targets that only the event holds,
-    /// without the objects that they retain.
+    /// without the objects that they retain; for registrations, the size of their nodes.
     pub bytes: u64,
     /// Details.
     pub detail: Option<String>,

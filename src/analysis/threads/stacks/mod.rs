@@ -331,7 +331,7 @@ impl<'r> Reporter<'r> {
             file: line.map(|l| l.file),
             part: match frame.part {
                 Part::Body => Some(FramePart::Body),
-                Part::Handler => Some(FramePart::Handler),
+                Part::Catch | Part::Finally => Some(FramePart::Handler),
                 Part::Filter => Some(FramePart::Filter),
                 Part::Funclet => None,
             },
