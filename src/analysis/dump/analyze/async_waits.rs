@@ -5,7 +5,7 @@
 //!
 //! Source: the chains that `async` shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
@@ -13,11 +13,13 @@ use super::requests::unanswered;
 use crate::analysis::threads::async_chains::is_library;
 use crate::analysis::{AsyncChain, AsyncRoot, AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
-use crate::base::{Addr, Count, Name, thousands};
+use crate::base::{Addr, Count, Name, len64, thousands};
 use crate::model::{RootKind, Stacks};
 
 /// Most findings.
 const MAX_FOUND: usize = 3;
+/// Most objects of a crowd that are checked for being garbage.
+const MAX_CHECKED: usize = 4;
 
 /// Objects with equal labels that chains with the same innermost method wait for.
 struct Crowd<'c> {
@@ -29,7 +31,24 @@ struct Crowd<'c> {
     longest: u64,
 }
 
-impl Crowd<'_> {
+impl<'c> Crowd<'c> {
+    /// The crowd of all objects in `sums`, the one with the most chains first. A method that several objects resume counts once.
+    fn of(sums: &[&'c AsyncRootSum]) -> Option<Crowd<'c>> {
+        let mut crowd = Crowd { first: sums.first()?, objects: 0, chains: 0, methods: 0, longest: 0 };
+        let mut known: BTreeSet<u32> = BTreeSet::new();
+        for sum in sums {
+            let before = len64(known.len());
+            known.extend(&sum.members);
+            let added = len64(known.len()).saturating_sub(before);
+            crowd.objects.bump();
+            // Chains of known methods are known too.
+            crowd.chains.grow(if added == len64(sum.members.len()) { sum.chains } else { sum.chains.min(added) });
+            crowd.longest = crowd.longest.max(sum.longest);
+        }
+        crowd.methods = len64(known.len());
+        Some(crowd)
+    }
+
     /// The place in the list of findings: cycles, which never end, come before larger crowds.
     fn rank(&self) -> (bool, std::cmp::Reverse<u64>, Option<Addr>) {
         (self.first.root.kind != AsyncRootKind::Cycle, std::cmp::Reverse(self.methods), self.first.root.object)
@@ -38,27 +57,28 @@ impl Crowd<'_> {
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let least = answers.thresholds().waits;
-    let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
+    let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Vec<&AsyncRootSum>> = BTreeMap::new();
     for sum in answers.chains()?.roots.iter().filter(|sum| sum.methods > 0) {
         if is_shared(sum.root.kind) && sum.chains >= least || sum.root.kind == AsyncRootKind::Cycle {
             let key = (sum.root.kind, &sum.root.label, sum.innermost.as_ref());
-            let crowd = crowds.entry(key).or_insert(Crowd { first: sum, objects: 0, chains: 0, methods: 0, longest: 0 });
-            crowd.objects.bump();
-            crowd.chains.grow(sum.chains);
-            crowd.methods.grow(sum.methods);
-            crowd.longest = crowd.longest.max(sum.longest);
+            crowds.entry(key).or_default().push(sum);
         }
     }
-    let mut crowds: Vec<Crowd<'_>> = crowds.into_values().collect();
-    crowds.sort_by_key(Crowd::rank);
-    Ok(crowds.iter().filter_map(|crowd| finding(answers, crowd)).take(MAX_FOUND).collect())
+    let mut crowds: Vec<(Crowd<'_>, Vec<&AsyncRootSum>)> =
+        crowds.into_values().filter_map(|sums| Some((Crowd::of(&sums)?, sums))).collect();
+    crowds.sort_by_key(|(crowd, _)| crowd.rank());
+    Ok(crowds.into_iter().filter_map(|(_, sums)| finding(answers, sums)).take(MAX_FOUND).collect())
 }
 
-fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
+/// Returns the finding for the objects in `sums` that are not garbage.
+fn finding(answers: &Answers<'_>, mut sums: Vec<&AsyncRootSum>) -> Option<Problem> {
+    let mut checked: BTreeMap<Addr, Held> = BTreeMap::new();
+    checked.extend(sums.iter().filter_map(|sum| sum.root.object).take(MAX_CHECKED).map(|at| (at, held(answers, at))));
+    sums.retain(|sum| !sum.root.object.is_some_and(|at| matches!(checked.get(&at), Some(Held::Garbage))));
+    let crowd = &Crowd::of(&sums)?;
     let root = &crowd.first.root;
     let cycle = root.kind == AsyncRootKind::Cycle;
-    let by = match root.object.map(|at| held(answers, at)) {
-        Some(Held::Garbage) => return None,
+    let by = match root.object.and_then(|at| checked.get(&at)) {
         Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" in {label}"),
         _ => String::new(),
     };
@@ -136,6 +156,10 @@ pub(super) fn clause(root: &AsyncRoot, answers: &Answers<'_>) -> String {
     let Some(what) = awaited(root.kind) else {
         return match root.kind {
             AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
+            AsyncRootKind::Context => {
+                let context = root.type_name.as_ref().map_or("context", Name::shown);
+                format!("is ready and waits for the {context} to run it")
+            }
             AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
             AsyncRootKind::Abandoned => "nothing can complete".into(),
             _ => format!("waits for {}", root.label),
@@ -221,6 +245,7 @@ mod tests {
             methods: 1,
             longest: 1,
             innermost: None,
+            members: vec![1],
         };
         let sums = [sum(AsyncRootKind::Promise, 1), sum(AsyncRootKind::Cycle, 2), sum(AsyncRootKind::Semaphore, 3)];
         let crowd = |(first, methods)| Crowd { first, objects: 1, chains: 1, methods, longest: 1 };
@@ -228,6 +253,26 @@ mod tests {
         crowds.sort_by_key(Crowd::rank);
         let order: Vec<u64> = crowds.iter().map(|c| c.first.root.object.unwrap().0).collect();
         assert_eq!(order, [2, 3, 1]);
+    }
+
+    #[test]
+    fn a_method_that_several_objects_resume_counts_once() {
+        let sum = |members: std::ops::Range<u32>| AsyncRootSum {
+            root: AsyncRoot { kind: AsyncRootKind::Source, object: None, node: None, type_name: None, label: "".into() },
+            chains: u64::from(members.end - members.start),
+            methods: u64::from(members.end - members.start),
+            longest: 1,
+            innermost: None,
+            members: members.collect(),
+        };
+        let count = |sums: &[AsyncRootSum]| {
+            let crowd = Crowd::of(&sums.iter().collect::<Vec<_>>()).unwrap();
+            (crowd.objects, crowd.chains, crowd.methods)
+        };
+        // A list of 300 delegates, and two arrays that it has outgrown.
+        assert_eq!(count(&[sum(0..300), sum(0..256), sum(0..128)]), (3, 300, 300));
+        assert_eq!(count(&[sum(0..20), sum(20..30), sum(25..35)]), (3, 35, 35));
+        assert!(Crowd::of(&[]).is_none());
     }
 
     #[test]

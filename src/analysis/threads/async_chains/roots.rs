@@ -1,8 +1,9 @@
 //! The roots of chains: the objects that the innermost methods wait for.
 
 use super::graph::{Graph, Node, NodeIndex, NodeKind};
-use super::held::{Holder, held};
 use super::owners::{Owners, owners};
+use crate::analysis::threads::contexts::{Contexts, Runner};
+use crate::analysis::threads::held::{Held, Holder, Method, held};
 use crate::analysis::threads::stack_words::holders;
 use crate::analysis::threads::task_names::Names;
 use crate::analysis::{AsyncRoot, AsyncRootKind};
@@ -31,11 +32,14 @@ pub(super) struct Roots<'g> {
     /// By type: the field `_currentSocket` of a socket operation, or `_source` of a `ValueTask` adapter.
     fields: Map<Addr, Option<FieldAt>>,
     /// By method that nothing known resumes: what holds its continuation.
-    held: Map<Addr, Holder>,
+    held: Map<Addr, Held>,
+    contexts: Contexts<'g>,
+    /// Managed ids of the threads in the runtime's list.
+    ids: Vec<Option<u32>>,
 }
 
 impl<'g> Roots<'g> {
-    pub(super) fn new(heap: &Heap, tasks: &'g Tasks, graph: &'g Graph, notes: &Collector) -> Roots<'g> {
+    pub(super) fn new(heap: &'g Heap, tasks: &'g Tasks, graph: &'g Graph, notes: &'g Collector) -> Roots<'g> {
         let runtime = heap.runtime();
         let root = |i: usize| graph.incoming.get(i) == Some(&0);
         let sources: Set<Addr> = graph.nodes.iter().filter(|n| n.kind == NodeKind::Source).map(|n| n.address).collect();
@@ -50,20 +54,28 @@ impl<'g> Roots<'g> {
                 || root(*i) && n.kind == NodeKind::Task && n.flags.is_some_and(|f| f & flags::DELEGATE != 0)
         });
         let wanted = on_stacks.map(|(_, n)| n.address).collect();
-        let stacks = runtime.stacks_in_use(runtime.threads_if_any(notes), notes);
+        let list = runtime.threads_if_any(notes);
+        let stacks = runtime.stacks_in_use(list, notes);
         let threads = holders(runtime.memory(), stacks.into_iter().filter_map(|(_, t, range)| Some((t.id?, range?))), &wanted);
         let forgotten = graph.nodes.iter().enumerate().filter(|(i, n)| {
-            let idle = !n.awaits && n.state.is_some_and(|s| s >= 0) && !graph.queued.contains(&n.address);
-            root(*i) && n.kind == NodeKind::Method && idle && !threads.contains_key(&n.address)
+            root(*i) && n.kind == NodeKind::Method && n.state.is_none_or(|s| s >= 0) && !graph.queued.contains(&n.address)
         });
-        let held = held(heap, tasks, forgotten.map(|(_, n)| (n.address, n.method_table)), notes);
+        let forgotten = forgotten.map(|(_, n)| Method {
+            own: n.address,
+            method_table: n.method_table,
+            by_root: !n.awaits && n.state.is_some() && !threads.contains_key(&n.address),
+        });
+        let contexts = Contexts::new(tasks, list, notes);
+        let held = held(heap, tasks, &contexts, forgotten, notes);
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
         let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
         let types = tasks.library().types();
         let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "task timers", notes);
         let timer = || bind(AsyncType::DelayPromise, "_timer").zip(bind(AsyncType::Timer, "_dueTime"));
         let periodic = || bind(AsyncType::PeriodicTimer, "_owner");
-        Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default(), held }
+        let ids = list.iter().map(|thread| thread.id).collect();
+        let (delay, periodic, fields) = (timer(), periodic(), Map::default());
+        Roots { tasks, graph, owners, threads, blocked, delay, periodic, fields, held, contexts, ids }
     }
 
     /// Returns the root for the node at `index`. No edge leads to this node, unless it was chosen from a cycle, as `cycle` indicates.
@@ -81,17 +93,20 @@ impl<'g> Roots<'g> {
     }
 
     fn method(&self, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
-        if let Some(holder) = self.held.get(&node.address) {
-            let by = match holder {
-                Holder::Object(mt) => names.type_name(*mt).map_or_else(|| "an object".into(), |name| name.display()),
-                Holder::Root(kind) => format!("a root ({kind})").into(),
-            };
-            return (AsyncRootKind::Unknown, node.address, format!("its continuation is held by {by}").into());
+        let held = self.held.get(&node.address).copied().unwrap_or_default();
+        if let Some(queue) = held.queue {
+            return self.queued(queue, names);
         }
         let threads = self.threads.get(&node.address);
         let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
+        if let Some(label) = by_holder(node, &held, threads.is_some() && !blocked, names) {
+            return (AsyncRootKind::Unknown, node.address, label);
+        }
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
             (true, _) => (AsyncRootKind::Queue, "ready, in a thread pool queue"),
+            // A method that does not run may be on the stack of a thread that waits for it.
+            (_, None) if blocked => (AsyncRootKind::Unknown, "its state is unknown"),
+            (_, Some(0..)) if blocked => (AsyncRootKind::Unknown, "what it awaits is unknown"),
             _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
             _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),
             _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
@@ -100,6 +115,24 @@ impl<'g> Roots<'g> {
             (_, None) => (AsyncRootKind::Unknown, "its state is unknown"),
         };
         (kind, node.address, label.into())
+    }
+
+    /// A method or task in the queue of a context or scheduler.
+    fn queued(&self, queue: Runner, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+        let name = names.type_of(queue.object()).map_or_else(|| "an object".into(), |name| name.display());
+        let ids: Vec<String> = self.contexts.threads(queue).filter_map(|i| Some(self.ids.get(i).copied()??.to_string())).collect();
+        let threads = match ids.as_slice() {
+            [] => String::new(),
+            [one] => format!("thread {one}"),
+            all => format!("threads {}", all.join(", ")),
+        };
+        let label = match queue {
+            Runner::Context(_) if threads.is_empty() => format!("ready, posted to {name}"),
+            Runner::Context(_) => format!("ready, posted to {name}, the context of {threads}"),
+            Runner::Scheduler(_) if threads.is_empty() => format!("ready, queued to the scheduler {name}"),
+            Runner::Scheduler(_) => format!("ready, queued to the scheduler {name} of {threads}"),
+        };
+        (AsyncRootKind::Context, queue.object(), label.into())
     }
 
     /// A suspended method of runtime async that no edge leads to.
@@ -164,6 +197,9 @@ impl<'g> Roots<'g> {
                 None => own(AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
             };
         }
+        if let Some(queue) = self.contexts.queue_of(node.address) {
+            return self.queued(queue, names);
+        }
         if bits & flags::STARTED != 0 {
             return own(AsyncRootKind::Unknown, "scheduled, but not in a thread pool queue");
         }
@@ -213,6 +249,24 @@ impl<'g> Roots<'g> {
         let types = self.tasks.library().types();
         *self.fields.entry(mt).or_insert_with(|| types.field_at(mt, name).ok())
     }
+}
+
+/// Describes a suspended method by what holds its continuation, if that is known. `runs`: whether a thread may be about to run the method.
+fn by_holder(node: &Node, held: &Held, runs: bool, names: &mut Names<'_>) -> Option<Name> {
+    if node.state.is_none_or(|state| state < 0) {
+        return None;
+    }
+    if node.awaits && held.given {
+        return Some("awaits a task that has completed; its continuation was given to a context or scheduler that has not run it".into());
+    }
+    if node.awaits || runs {
+        return None;
+    }
+    let by = match held.holder? {
+        Holder::Object(mt) => names.type_name(mt).map_or_else(|| "an object".into(), |name| name.display()),
+        Holder::Root(kind) => format!("a root ({kind})").into(),
+    };
+    Some(format!("its continuation is held by {by}").into())
 }
 
 /// The state of the timer of `Task.Delay`.
