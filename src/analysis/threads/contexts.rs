@@ -32,6 +32,15 @@ impl Runner {
     }
 }
 
+/// An object that may be posted to a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Posted {
+    /// The delegate that continues a method.
+    Delegate,
+    /// The box of a method.
+    Box,
+}
+
 /// The contexts and schedulers of a process, and their threads. Fields are bound, and threads are read, when they are first needed: most processes have
 /// nothing that is queued to a context.
 pub(super) struct Contexts<'t> {
@@ -119,10 +128,11 @@ impl<'t> Contexts<'t> {
         self.tasks.library().reference(object, self.field(&self.captured, AsyncType::ContextContinuation, "m_syncContext")?)
     }
 
-    /// Returns those of the `wanted` delegates that have been posted to the context at `context`: the context refers to an object with the delegate and with a
-    /// `SendOrPostCallback`, or to one that has the delegate in an object of its own, such as an array of arguments. Objects that lead to a delegate in other
-    /// ways are not followed: the methods themselves, the continuations of tasks, and other contexts.
-    pub(super) fn posted(&self, context: Addr, wanted: impl Fn(Addr) -> bool) -> Set<Addr> {
+    /// Returns those of the `wanted` objects that have been posted to the context at `context`: the context refers to an object with the delegate and with a
+    /// `SendOrPostCallback`, or to one that has the delegate in a further object, such as an array of arguments. A box, to which many objects may refer, is
+    /// in one object with a callback of the library. Objects that lead to a delegate in other ways are not followed: the methods themselves, the continuations
+    /// of tasks, and other contexts.
+    pub(super) fn posted(&self, context: Addr, wanted: impl Fn(Addr) -> Option<Posted>) -> Set<Addr> {
         let library = self.tasks.library();
         let mut layouts = Layouts { tasks: self.tasks, context, known: Map::default() };
         let (mut out, mut seen) = (Set::default(), Set::from_iter([context]));
@@ -130,27 +140,40 @@ impl<'t> Contexts<'t> {
         while let Some((object, parent)) = ready.pop_front() {
             let mut found = Vec::new();
             layouts.references(object, |target| {
-                if wanted(target) {
-                    found.push(target);
+                if let Some(kind) = wanted(target) {
+                    found.push((target, kind));
                 } else if seen.insert(target) {
                     ready.push_back((target, Some(object)));
                 }
                 seen.len() < MAX_OBJECTS
             });
-            let mut posts = |object: Addr| {
+            let mut posts = |object: Addr, of_library: bool| {
                 let mut any = false;
                 layouts.references(object, |target| {
-                    let mt = library.method_table(target);
-                    any |= mt.is_some_and(|mt| self.tasks.kinds(mt).is(AsyncType::PostCallback));
+                    let is_callback = library.method_table(target).is_some_and(|mt| self.tasks.kinds(mt).is(AsyncType::PostCallback));
+                    any |= is_callback && (!of_library || self.is_of_library(target));
                     !any
                 });
                 any
             };
-            if !found.is_empty() && (posts(object) || parent.is_some_and(&mut posts)) {
-                out.extend(found);
+            for (target, kind) in found {
+                let is_posted = match kind {
+                    Posted::Box => posts(object, true),
+                    Posted::Delegate => posts(object, false) || parent.is_some_and(|parent| posts(parent, false)),
+                };
+                out.extend(is_posted.then_some(target));
             }
         }
         out
+    }
+
+    /// Whether the delegate at `delegate` has an object of the core library as its target.
+    fn is_of_library(&self, delegate: Addr) -> bool {
+        let library = self.tasks.library();
+        let types = library.types();
+        let target = self.tasks.plan_of(delegate).and_then(|plan| library.reference(delegate, plan.next?));
+        let info = target.and_then(|target| types.names().method_tables().read(library.method_table(target)?).ok());
+        target != Some(delegate) && info.is_some_and(|info| types.is_core(&info))
     }
 }
 

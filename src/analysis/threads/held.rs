@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::contexts::{Contexts, Runner};
+use super::contexts::{Contexts, Posted, Runner};
 use super::referrers::{Ignored, MAX_REFERRERS, referrers};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector};
+use crate::base::{Addr, Collector, Count, len64};
 use crate::bcl::tasks::{AsyncType, MachineAt, Tasks};
 use crate::heapgraph::Roots;
 use crate::model::RootKind;
@@ -41,6 +41,8 @@ pub(super) struct Method {
     /// Its box.
     pub(super) own: Addr,
     pub(super) method_table: Addr,
+    /// Whether it waits for tasks, all of which are complete. Otherwise it waits for nothing that is known, as after `Task.Yield`.
+    pub(super) awaits: bool,
     /// Whether it is wanted which root holds the continuation if no object does.
     pub(super) by_root: bool,
 }
@@ -57,7 +59,11 @@ pub(super) fn held(
     let library = tasks.library();
     let mut continuations: Map<Addr, Method> = Map::default();
     let mut wanted: Map<Addr, Ignored> = Map::default();
+    let mut posted: Map<Addr, Posted> = Map::default();
     for method in methods {
+        let is_task = tasks.kinds(method.method_table).is(AsyncType::Box);
+        // `Task.Yield` posts the box.
+        posted.extend((is_task && !method.awaits).then_some((method.own, Posted::Box)));
         // The box has its own delegate where other tasks have their work.
         let Some(continuation) = tasks.action(method.own) else { continue };
         let machine = match tasks.plan(method.method_table).machine {
@@ -66,17 +72,25 @@ pub(super) fn held(
         };
         // The method refers to its own continuation, and a delegate may refer to itself.
         wanted.insert(continuation, [Some(method.own), machine]);
+        // A pooled box, which is not a task, has its delegate in another field.
+        posted.extend(is_task.then_some((continuation, Posted::Delegate)));
         continuations.insert(continuation, method);
     }
     let found = referrers(heap, &wanted, notes);
     let mut out: Map<Addr, Held> = Map::default();
-    let mut queues = Queues { contexts, wanted: &wanted, known: Map::default() };
+    let mut queues = Queues { contexts, posted: &posted, known: Map::default() };
     for (continuation, method) in &continuations {
         let Some(by) = found.get(continuation) else { continue };
-        let of = of_referrers(tasks, &mut queues, *continuation, by);
-        // A pooled box, which is not a task, has its delegate in another field.
-        let is_task = tasks.kinds(method.method_table).is(AsyncType::Box);
+        let of = of_referrers(tasks, &mut queues, (*continuation, method.awaits), by);
+        let is_task = posted.contains_key(continuation);
         out.insert(method.own, if is_task { of } else { Held { holder: of.holder, ..Held::default() } });
+    }
+    for own in posted.iter().filter(|(_, kind)| **kind == Posted::Box).map(|(own, _)| *own) {
+        let queue = queues.of(own, contexts.current().collect(), BTreeSet::new());
+        if queue.is_some() {
+            let held = out.entry(own).or_default();
+            held.queue = held.queue.or(queue);
+        }
     }
     if continuations.iter().any(|(at, method)| method.by_root && !found.contains_key(at)) {
         let roots = notes.take(Roots::collect(heap, &heap.namer(), &RootOptions::default()));
@@ -90,9 +104,10 @@ pub(super) fn held(
 }
 
 /// Determines the holder of a continuation, and the queue that it is in, from its referrers `by`.
-fn of_referrers(tasks: &Tasks, queues: &mut Queues<'_>, continuation: Addr, by: &[(Addr, Addr)]) -> Held {
+/// `awaits` is that of the [`Method`].
+fn of_referrers(tasks: &Tasks, queues: &mut Queues<'_>, (continuation, awaits): (Addr, bool), by: &[(Addr, Addr)]) -> Held {
     let (mut scheduled, mut captured) = (BTreeSet::new(), BTreeSet::new());
-    let (mut awaited, mut other) = (false, None);
+    let (mut awaited, mut other, mut others) = (false, None, 0u64);
     for (object, mt) in by {
         let kinds = tasks.kinds(*mt);
         if kinds.is(AsyncType::AwaitContinuation) {
@@ -101,34 +116,43 @@ fn of_referrers(tasks: &Tasks, queues: &mut Queues<'_>, continuation: Addr, by: 
             continue;
         }
         other = other.or(Some(*mt));
+        others.bump();
         if kinds.is(AsyncType::Task) && !kinds.is(AsyncType::Box) {
             scheduled.extend(queues.contexts.queue_of(*object));
         }
     }
-    // With further referrers, the context would be a guess.
-    let queue = if by.len() >= MAX_REFERRERS { None } else { queues.of(continuation, other.is_some(), &scheduled, captured) };
+    // A method that awaits no task may wait for what another object represents: a queue may still have the delegate of an earlier `await`.
+    let one = if awaits { 1..=len64(by.len()) } else { 1..=1 };
+    let queue = if by.len() >= MAX_REFERRERS || !one.contains(&others) {
+        None
+    } else {
+        let contexts = match (scheduled.is_empty(), captured.is_empty()) {
+            (false, _) => BTreeSet::new(),
+            // The objects with the contexts that the method has captured have been collected.
+            (true, true) => queues.contexts.current().collect(),
+            (true, false) => captured,
+        };
+        queues.of(continuation, contexts, scheduled)
+    };
     Held { holder: other.or_else(|| by.first().map(|(_, mt)| *mt)).map(Holder::Object), queue, given: awaited && other.is_some() }
 }
 
 /// Finds the contexts that have continuations in their queues.
 struct Queues<'q> {
     contexts: &'q Contexts<'q>,
-    wanted: &'q Map<Addr, Ignored>,
+    posted: &'q Map<Addr, Posted>,
     /// The continuations in the queue of each context.
     known: Map<Addr, Set<Addr>>,
 }
 
 impl Queues<'_> {
-    /// Returns what is to run the continuation. It is in a task that is queued to one of `scheduled`, or in the queue of a context: one of `captured`, if the
-    /// objects with the contexts that the method has captured are still there, otherwise the current one of a thread. `None` if it is in no queue, or in several.
-    fn of(&mut self, continuation: Addr, held: bool, scheduled: &BTreeSet<Runner>, captured: BTreeSet<Addr>) -> Option<Runner> {
-        let candidates = if captured.is_empty() { self.contexts.current().collect() } else { captured };
-        let mut all = scheduled.clone();
-        for context in candidates.into_iter().filter(|_| held && scheduled.is_empty()) {
-            let (contexts, wanted) = (self.contexts, self.wanted);
-            let queued = self.known.entry(context).or_insert_with(|| contexts.posted(context, |at| wanted.contains_key(&at)));
-            all.extend(queued.contains(&continuation).then_some(Runner::Context(context)));
+    /// Returns what is to run the continuation: one of `known`, or one of `contexts` that has it in its queue. `None` if it is in no queue, or in several.
+    fn of(&mut self, continuation: Addr, contexts: BTreeSet<Addr>, mut known: BTreeSet<Runner>) -> Option<Runner> {
+        for context in contexts {
+            let (all, posted) = (self.contexts, self.posted);
+            let queued = self.known.entry(context).or_insert_with(|| all.posted(context, |at| posted.get(&at).copied()));
+            known.extend(queued.contains(&continuation).then_some(Runner::Context(context)));
         }
-        all.first().copied().filter(|_| all.len() == 1)
+        known.first().copied().filter(|_| known.len() == 1)
     }
 }

@@ -262,7 +262,7 @@ fn stuck_threads_are_reported_with_their_requests() {
     let title = |possible: bool| {
         let own = DeadlockModel { possible, ..own.clone() };
         let report = LocksReport { deadlocks: vec![own], ..locks(Vec::new(), Vec::new()) };
-        found(ProblemId::Deadlock, |a| set(&a.locks, report)).remove(0).title
+        found(ProblemId::Deadlock, |a| set(&a.locks, report.clone())).remove(0).title
     };
     assert_eq!(title(false), "Thread 4 waits for itself: 4 for Lab.Gate 0x1000, which waits to run on the Lab.Ui of 4");
     assert!(title(true).starts_with("Thread 4 may wait for itself: 4 for "));

@@ -63,6 +63,7 @@ impl<'g> Roots<'g> {
         let forgotten = forgotten.map(|(_, n)| Method {
             own: n.address,
             method_table: n.method_table,
+            awaits: n.awaits,
             by_root: !n.awaits && n.state.is_some() && !threads.contains_key(&n.address),
         });
         let contexts = Contexts::new(tasks, list, notes);
@@ -83,7 +84,7 @@ impl<'g> Roots<'g> {
         let node = *self.graph.node(index)?;
         let (kind, object, label) = match node.kind {
             _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
-            NodeKind::Method => self.method(&node, names),
+            NodeKind::Method => self.method(index, &node, names),
             NodeKind::Task => self.task(&node, names),
             NodeKind::Frame => self.suspended(&node),
             NodeKind::Running => self.running(&node),
@@ -92,20 +93,33 @@ impl<'g> Roots<'g> {
         Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })
     }
 
-    fn method(&self, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+    /// Managed ids of the threads that wait for the node at `index`, directly or not. They have it on their stacks, but do not run it.
+    fn waiting(&self, index: NodeIndex) -> Set<u32> {
+        let (mut seen, mut ready, mut out) = (Set::from_iter([index]), vec![index], Set::default());
+        while let Some(at) = ready.pop() {
+            if let Some(event) = self.graph.node(at).filter(|n| n.kind == NodeKind::Thread) {
+                out.extend(self.threads.get(&event.address).into_iter().flatten().copied());
+            }
+            ready.extend(self.graph.waiters(at).filter(|waiter| seen.insert(*waiter)));
+        }
+        out
+    }
+
+    fn method(&self, index: NodeIndex, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
         let held = self.held.get(&node.address).copied().unwrap_or_default();
         if let Some(queue) = held.queue {
             return self.queued(queue, names);
         }
-        let threads = self.threads.get(&node.address);
-        let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
+        let on_stacks = self.threads.get(&node.address);
+        let may_run = node.state.is_some_and(|state| state < 0);
+        let waiting = on_stacks.filter(|_| !may_run).map(|_| self.waiting(index)).unwrap_or_default();
+        let threads = on_stacks.filter(|ids| ids.iter().any(|id| !waiting.contains(id)));
+        let blocked = threads.is_some_and(|ids| ids.iter().any(|id| !waiting.contains(id) && self.blocked.contains(id)));
         if let Some(label) = by_holder(node, &held, threads.is_some() && !blocked, names) {
             return (AsyncRootKind::Unknown, node.address, label);
         }
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
             (true, _) => (AsyncRootKind::Queue, "ready, in a thread pool queue"),
-            // A method that does not run may be on the stack of a thread that waits for it.
-            (_, None) if blocked => (AsyncRootKind::Unknown, "its state is unknown"),
             (_, Some(0..)) if blocked => (AsyncRootKind::Unknown, "what it awaits is unknown"),
             _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
             _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),

@@ -84,7 +84,7 @@ fn suspended(tasks: &Tasks, node: Addr) -> Option<Method> {
     // The awaited object is a task, or else the source of a `ValueTask`, which may not have completed.
     let is_complete = |at: &Addr| tasks.plan_of(*at).is_some_and(|plan| plan.kinds.is(AsyncType::Task)) && !is_pending(*at);
     let ready = position.state.is_none_or(|state| state >= 0) && position.awaiters.iter().flatten().all(is_complete);
-    ready.then_some(Method { own: node, method_table, by_root: false })
+    ready.then_some(Method { own: node, method_table, awaits: !position.awaiters.is_empty(), by_root: false })
 }
 
 #[cfg(test)]
