@@ -51,11 +51,19 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             },
         );
         let title = format!("{of}{waits}: {}{more}{victims}", edges.join(", ")) + &served(answers, &d.threads);
+        let own = match (d.threads.as_slice(), d.edges.first().and_then(|e| e.context_type.as_ref())) {
+            ([thread], Some(context)) => Some((thread, context)),
+            _ => None,
+        };
         Problem {
             count: Some(len64(d.threads.len())),
             object: d.edges.first().map(|e| e.object),
             type_name: d.edges.first().and_then(|e| e.type_name.clone()),
             threads: d.threads.clone(),
+            brief: own.map(|(thread, context)| {
+                let waits = if d.possible { "may wait" } else { "waits" };
+                format!("Thread {thread} {waits} for what its own {context} would have to run")
+            }),
             ..answers.finding(ProblemId::Deadlock, severity, title, &["locks"])
         }
     });

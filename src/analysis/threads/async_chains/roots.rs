@@ -115,7 +115,17 @@ impl<'g> Roots<'g> {
         let waiting = on_stacks.filter(|_| !may_run).map(|_| self.waiting(index)).unwrap_or_default();
         let threads = on_stacks.filter(|ids| ids.iter().any(|id| !waiting.contains(id)));
         let blocked = threads.is_some_and(|ids| ids.iter().any(|id| !waiting.contains(id) && self.blocked.contains(id)));
-        if let Some(label) = by_holder(node, &held, threads.is_some() && !blocked, names) {
+        if let Some(by) = by_holder(node, &held, threads.is_some() && !blocked) {
+            let label = match by {
+                ByHolder::Given => {
+                    "awaits a task that has completed; its continuation was given to a context or scheduler that has not run it".into()
+                }
+                ByHolder::Holder(Holder::Root(kind)) => format!("its continuation is held by a root ({kind})").into(),
+                ByHolder::Holder(Holder::Object(mt)) => {
+                    let by = names.type_name(mt).map_or_else(|| "an object".into(), |name| name.display());
+                    format!("its continuation is held by {by}").into()
+                }
+            };
             return (AsyncRootKind::Unknown, node.address, label);
         }
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
@@ -265,22 +275,21 @@ impl<'g> Roots<'g> {
     }
 }
 
-/// Describes a suspended method by what holds its continuation, if that is known. `runs`: whether a thread may be about to run the method.
-fn by_holder(node: &Node, held: &Held, runs: bool, names: &mut Names<'_>) -> Option<Name> {
-    if node.state.is_none_or(|state| state < 0) {
-        return None;
+/// Returns what is known of a suspended method from the holder of its continuation. `runs`: whether a thread may be about to run the method.
+fn by_holder(node: &Node, held: &Held, runs: bool) -> Option<ByHolder> {
+    match (node.state, node.awaits) {
+        (Some(0..), true) => held.given.then_some(ByHolder::Given),
+        (Some(0..), false) if !runs => held.holder.map(ByHolder::Holder),
+        _ => None,
     }
-    if node.awaits && held.given {
-        return Some("awaits a task that has completed; its continuation was given to a context or scheduler that has not run it".into());
-    }
-    if node.awaits || runs {
-        return None;
-    }
-    let by = match held.holder? {
-        Holder::Object(mt) => names.type_name(mt).map_or_else(|| "an object".into(), |name| name.display()),
-        Holder::Root(kind) => format!("a root ({kind})").into(),
-    };
-    Some(format!("its continuation is held by {by}").into())
+}
+
+/// The reason why a suspended method that nothing known resumes is not abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByHolder {
+    /// A context or scheduler has the continuation.
+    Given,
+    Holder(Holder),
 }
 
 /// The state of the timer of `Task.Delay`.
@@ -315,4 +324,33 @@ impl Delay {
 /// A number of milliseconds in words.
 fn duration(ms: u32) -> String {
     if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspended_method_is_described_by_the_holder_of_its_continuation() {
+        let node = |state, awaits| Node {
+            address: Addr(0x1000),
+            method_table: Addr(0x10),
+            kind: NodeKind::Method,
+            flags: Some(0),
+            state,
+            awaits,
+            task: None,
+        };
+        let holder = Some(Holder::Object(Addr(0x20)));
+        let held = |given| Held { holder, given, ..Held::default() };
+        let of = |node: Node, given, runs| by_holder(&node, &held(given), runs);
+        assert_eq!(of(node(Some(0), true), true, false), Some(ByHolder::Given));
+        // The object may hold the continuation since an earlier `await`.
+        assert_eq!(of(node(Some(0), true), false, false), None);
+        assert_eq!(of(node(Some(1), false), false, false), holder.map(ByHolder::Holder));
+        assert_eq!(of(node(Some(1), false), false, true), None);
+        assert_eq!(of(node(Some(-1), false), true, false), None);
+        assert_eq!(of(node(None, false), true, false), None);
+        assert_eq!(by_holder(&node(Some(0), false), &Held::default(), false), None);
+    }
 }
