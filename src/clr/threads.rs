@@ -168,6 +168,8 @@ pub(crate) fn is_running(state: u32) -> bool {
 
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
+/// State flag of a thread of the thread pool.
+const POOL_WORKER: u32 = 0x0100_0000;
 /// State flag of a thread that the runtime is suspending or has suspended.
 const SUSPEND_PENDING: u32 = 0x0000_0002;
 
@@ -180,6 +182,11 @@ impl Thread {
     /// Whether the runtime knows that the thread waits, sleeps or joins.
     pub(crate) fn waits(&self) -> bool {
         self.state.is_some_and(|state| state & WAITS != 0)
+    }
+
+    /// Whether the thread pool of CoreCLR has started the thread.
+    pub(crate) fn is_pool_worker(&self) -> bool {
+        self.state.is_some_and(|state| state & POOL_WORKER != 0)
     }
 }
 

@@ -37,6 +37,8 @@ library_types! {
             TaskContinuation = "System.Threading.Tasks.TaskContinuation",
             ContinueWith = "System.Threading.Tasks.ContinueWithTaskContinuation",
             AwaitContinuation = "System.Threading.Tasks.AwaitTaskContinuation",
+            ContextContinuation = "System.Threading.Tasks.SynchronizationContextAwaitTaskContinuation",
+            SchedulerContinuation = "System.Threading.Tasks.TaskSchedulerAwaitTaskContinuation",
             ContinuationWrapper = "System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper",
             Contingent = "System.Threading.Tasks.Task+ContingentProperties",
             ExceptionHolder = "System.Threading.Tasks.TaskExceptionHolder",
@@ -59,6 +61,15 @@ library_types! {
             SemaphoreWaiter = "System.Threading.SemaphoreSlim+TaskNode",
             WorkQueue = "System.Threading.ThreadPoolWorkQueue",
             LocalQueue = "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue",
+            Thread = "System.Threading.Thread",
+            Context = "System.Threading.SynchronizationContext",
+            /// The type of callbacks that are posted to a `SynchronizationContext`.
+            PostCallback = "System.Threading.SendOrPostCallback",
+            Scheduler = "System.Threading.Tasks.TaskScheduler",
+            /// The scheduler of the thread pool.
+            PoolScheduler = "System.Threading.Tasks.ThreadPoolTaskScheduler",
+            /// The scheduler that posts tasks to a `SynchronizationContext`.
+            ContextScheduler = "System.Threading.Tasks.SynchronizationContextTaskScheduler",
         }
     }
 }

@@ -91,13 +91,20 @@ fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
 fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
     let threads = d.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let sure = if d.possible { "POSSIBLE DEADLOCK" } else { "DEADLOCK" };
-    to.alarm(format!("{sure} of threads {threads}"));
+    let of = if d.threads.len() == 1 { "thread" } else { "threads" };
+    to.alarm(format!("{sure} of {of} {threads}"));
     for edge in &d.edges {
         let ty = edge.type_name.as_ref().map_or("?", Name::shown);
         let by = match edge.kind {
             WaitEdgeKind::Holds => "held by",
             WaitEdgeKind::Runs => "run by",
             WaitEdgeKind::Joined => "which is thread",
+            WaitEdgeKind::Context => {
+                let context = edge.context_type.as_ref().map_or("?", Name::shown);
+                let at = edge.context.map(|at| format!("{at} ")).unwrap_or_default();
+                to.line(format!("  {} waits for {} ({ty}), which waits to run on {at}({context}) of {}", edge.from, edge.object, edge.to));
+                continue;
+            }
             WaitEdgeKind::ClassConstructor => {
                 to.line(format!("  {} waits for the class constructor of {ty}, run by {}", edge.from, edge.to));
                 continue;

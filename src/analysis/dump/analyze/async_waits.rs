@@ -5,7 +5,7 @@
 //!
 //! Source: the chains that `async` shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
@@ -13,7 +13,7 @@ use super::requests::unanswered;
 use crate::analysis::threads::async_chains::is_library;
 use crate::analysis::{AsyncChain, AsyncRoot, AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
-use crate::base::{Addr, Count, Name, thousands};
+use crate::base::{Addr, Count, Name, len64, thousands};
 use crate::managed::Object;
 use crate::model::{RootKind, Stacks};
 
@@ -22,6 +22,8 @@ const BOUNDED: &str = "System.Threading.Channels.BoundedChannel<";
 
 /// Most findings.
 const MAX_FOUND: usize = 3;
+/// Most objects of a crowd that are checked for being garbage.
+const MAX_CHECKED: usize = 4;
 
 /// Objects with equal labels that chains with the same innermost method wait for.
 struct Crowd<'c> {
@@ -33,7 +35,24 @@ struct Crowd<'c> {
     longest: u64,
 }
 
-impl Crowd<'_> {
+impl<'c> Crowd<'c> {
+    /// The crowd of all objects in `sums`, the one with the most chains first. A method that several objects resume counts once.
+    fn of(sums: &[&'c AsyncRootSum]) -> Option<Crowd<'c>> {
+        let mut crowd = Crowd { first: sums.first()?, objects: 0, chains: 0, methods: 0, longest: 0 };
+        let mut known: BTreeSet<u32> = BTreeSet::new();
+        for sum in sums {
+            let before = len64(known.len());
+            known.extend(&sum.members);
+            let added = len64(known.len()).saturating_sub(before);
+            crowd.objects.bump();
+            // Chains of known methods are known too.
+            crowd.chains.grow(if added == len64(sum.members.len()) { sum.chains } else { sum.chains.min(added) });
+            crowd.longest = crowd.longest.max(sum.longest);
+        }
+        crowd.methods = len64(known.len());
+        Some(crowd)
+    }
+
     /// The place in the list of findings: cycles, which never end, come before larger crowds.
     fn rank(&self) -> (bool, std::cmp::Reverse<u64>, Option<Addr>) {
         (self.first.root.kind != AsyncRootKind::Cycle, std::cmp::Reverse(self.methods), self.first.root.object)
@@ -42,28 +61,29 @@ impl Crowd<'_> {
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let least = answers.thresholds().waits;
-    let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
+    let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Vec<&AsyncRootSum>> = BTreeMap::new();
     for sum in answers.chains()?.roots.iter().filter(|sum| sum.methods > 0) {
         let crowded = || is_shared(sum.root.kind) || sum.root.kind == AsyncRootKind::Channel && full(answers, &sum.root).is_some();
         if sum.chains >= least && crowded() || sum.root.kind == AsyncRootKind::Cycle {
             let key = (sum.root.kind, &sum.root.label, sum.innermost.as_ref());
-            let crowd = crowds.entry(key).or_insert(Crowd { first: sum, objects: 0, chains: 0, methods: 0, longest: 0 });
-            crowd.objects.bump();
-            crowd.chains.grow(sum.chains);
-            crowd.methods.grow(sum.methods);
-            crowd.longest = crowd.longest.max(sum.longest);
+            crowds.entry(key).or_default().push(sum);
         }
     }
-    let mut crowds: Vec<Crowd<'_>> = crowds.into_values().collect();
-    crowds.sort_by_key(Crowd::rank);
-    Ok(crowds.iter().filter_map(|crowd| finding(answers, crowd)).take(MAX_FOUND).collect())
+    let mut crowds: Vec<(Crowd<'_>, Vec<&AsyncRootSum>)> =
+        crowds.into_values().filter_map(|sums| Some((Crowd::of(&sums)?, sums))).collect();
+    crowds.sort_by_key(|(crowd, _)| crowd.rank());
+    Ok(crowds.into_iter().filter_map(|(_, sums)| finding(answers, sums)).take(MAX_FOUND).collect())
 }
 
-fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
+/// Returns the finding for the objects in `sums` that are not garbage.
+fn finding(answers: &Answers<'_>, mut sums: Vec<&AsyncRootSum>) -> Option<Problem> {
+    let mut checked: BTreeMap<Addr, Held> = BTreeMap::new();
+    checked.extend(sums.iter().filter_map(|sum| sum.root.object).take(MAX_CHECKED).map(|at| (at, held(answers, at))));
+    sums.retain(|sum| !sum.root.object.is_some_and(|at| matches!(checked.get(&at), Some(Held::Garbage))));
+    let crowd = &Crowd::of(&sums)?;
     let root = &crowd.first.root;
     let cycle = root.kind == AsyncRootKind::Cycle;
-    let by = match root.object.map(|at| held(answers, at)) {
-        Some(Held::Garbage) => return None,
+    let by = match root.object.and_then(|at| checked.get(&at)) {
         Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" in {label}"),
         _ => String::new(),
     };
@@ -133,14 +153,26 @@ pub(super) fn most_common<'a>(roots: impl Iterator<Item = &'a AsyncRoot>) -> Opt
     objects.into_values().rev().max_by_key(|(count, _)| *count).map(|(_, root)| root)
 }
 
-/// Describes the likely holder of a semaphore. Another call of the method that waits for the semaphore may hold it, if this call waits for a
-/// different object. This is a guess, because a semaphore does not record its owner.
+/// Describes the likely holder of a semaphore. Another call of the method that waits for the semaphore may hold it, if this call has come further in the
+/// method. This is a guess, because a semaphore does not record its owner.
 fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
     let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
-    let calls = |chain: &&AsyncChain| chain.frames.iter().any(|f| f.method.as_ref().is_some_and(|m| m.shown() == method.shown()));
-    let past = |chain: &&AsyncChain| chain.root.kind != AsyncRootKind::Semaphore && calls(chain);
-    let chain = answers.chains().ok()?.chains.iter().find(past)?;
-    Some(format!("likely taken by another call of {method}, which {}", clause(&chain.root, answers)))
+    let past = calls_past(&answers.chains().ok()?.chains, method);
+    let call = match past.len() {
+        1 => "another call".to_owned(),
+        n => format!("one of {n} other calls"),
+    };
+    let root = most_common(past.into_iter())?;
+    Some(format!("likely taken by {call} of {method}, which {}", clause(root, answers)))
+}
+
+/// Returns what those calls of `method` wait for that have passed the `await` in which other calls wait for a semaphore: the compiler numbers each `await`
+/// of a method in the order of the source.
+fn calls_past<'c>(chains: &'c [AsyncChain], method: &Name) -> Vec<&'c AsyncRoot> {
+    let state = |chain: &AsyncChain| chain.frames.iter().find(|f| f.method.as_ref().is_some_and(|m| m.shown() == method.shown()))?.state;
+    let (waiting, others): (Vec<&AsyncChain>, Vec<_>) = chains.iter().partition(|chain| chain.root.kind == AsyncRootKind::Semaphore);
+    let Some(latest) = waiting.into_iter().filter_map(state).max() else { return Vec::new() };
+    others.into_iter().filter(|chain| state(chain).is_some_and(|at| at > latest)).map(|chain| &chain.root).collect()
 }
 
 /// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
@@ -148,6 +180,10 @@ pub(super) fn clause(root: &AsyncRoot, answers: &Answers<'_>) -> String {
     let Some(what) = awaited(root.kind) else {
         return match root.kind {
             AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
+            AsyncRootKind::Context => {
+                let context = root.type_name.as_ref().map_or("context", Name::shown);
+                format!("is ready and waits for the {context} to run it")
+            }
             AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
             AsyncRootKind::Abandoned => "nothing can complete".into(),
             _ => format!("waits for {}", root.label),
@@ -240,6 +276,7 @@ fn is_word(field: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::AsyncFrame;
 
     /// Program: `AsyncMix` of the lab, in which a method reads from an empty channel.
     #[test]
@@ -254,6 +291,39 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_has_not_reached_the_semaphore_does_not_hold_it() {
+        let chain = |kind, label: &str, state| AsyncChain {
+            root: AsyncRoot { kind, object: None, node: None, type_name: None, label: label.into() },
+            count: 1,
+            frames: vec![AsyncFrame {
+                method: Some("Lab.Guarded.Load".into()),
+                display: None,
+                label: "Lab.Guarded.Load".into(),
+                file: None,
+                state,
+                object: Addr(0x1000),
+                type_name: None,
+                status: None,
+                async_void: false,
+                thread: None,
+                visited: false,
+                framework: false,
+            }],
+        };
+        let waiting = chain(AsyncRootKind::Semaphore, "gate", Some(1));
+        let early = chain(AsyncRootKind::Promise, "remote", Some(0));
+        let late = chain(AsyncRootKind::Promise, "db", Some(2));
+        let unknown = chain(AsyncRootKind::Promise, "unknown", None);
+        let of = |chains: &[AsyncChain], method: &str| {
+            calls_past(chains, &method.into()).iter().map(|root| root.label.to_string()).collect::<Vec<_>>()
+        };
+        let all = [waiting.clone(), early.clone(), late, unknown];
+        assert_eq!(of(&all, "Lab.Guarded.Load"), ["db"]);
+        assert_eq!((of(&[waiting, early.clone()], "Lab.Guarded.Load"), of(&[early], "Lab.Guarded.Load")), (vec![], vec![]));
+        assert_eq!(of(&all, "Lab.Other.Load"), [""; 0]);
+    }
+
+    #[test]
     fn a_cycle_is_found_before_larger_crowds() {
         let sum = |kind, at: u64| AsyncRootSum {
             root: AsyncRoot { kind, object: Some(Addr(at)), node: None, type_name: None, label: "".into() },
@@ -261,6 +331,7 @@ mod tests {
             methods: 1,
             longest: 1,
             innermost: None,
+            members: vec![1],
         };
         let sums = [sum(AsyncRootKind::Promise, 1), sum(AsyncRootKind::Cycle, 2), sum(AsyncRootKind::Semaphore, 3)];
         let crowd = |(first, methods)| Crowd { first, objects: 1, chains: 1, methods, longest: 1 };
@@ -268,6 +339,26 @@ mod tests {
         crowds.sort_by_key(Crowd::rank);
         let order: Vec<u64> = crowds.iter().map(|c| c.first.root.object.unwrap().0).collect();
         assert_eq!(order, [2, 3, 1]);
+    }
+
+    #[test]
+    fn a_method_that_several_objects_resume_counts_once() {
+        let sum = |members: std::ops::Range<u32>| AsyncRootSum {
+            root: AsyncRoot { kind: AsyncRootKind::Source, object: None, node: None, type_name: None, label: "".into() },
+            chains: u64::from(members.end - members.start),
+            methods: u64::from(members.end - members.start),
+            longest: 1,
+            innermost: None,
+            members: members.collect(),
+        };
+        let count = |sums: &[AsyncRootSum]| {
+            let crowd = Crowd::of(&sums.iter().collect::<Vec<_>>()).unwrap();
+            (crowd.objects, crowd.chains, crowd.methods)
+        };
+        // A list of 300 delegates, and two arrays that it has outgrown.
+        assert_eq!(count(&[sum(0..300), sum(0..256), sum(0..128)]), (3, 300, 300));
+        assert_eq!(count(&[sum(0..20), sum(20..30), sum(25..35)]), (3, 35, 35));
+        assert!(Crowd::of(&[]).is_none());
     }
 
     #[test]

@@ -333,7 +333,15 @@ fn stuck_threads_are_reported_with_their_requests() {
             ..RequestsReport::default()
         }
     };
-    let edge = |from, to| WaitEdge { from, to, object: Addr(0x1000), kind: WaitEdgeKind::Holds, type_name: Some("Lab.Gate".into()) };
+    let edge = |from, to| WaitEdge {
+        from,
+        to,
+        object: Addr(0x1000),
+        kind: WaitEdgeKind::Holds,
+        type_name: Some("Lab.Gate".into()),
+        context: None,
+        context_type: None,
+    };
     let deadlock =
         DeadlockModel { threads: vec![4, 5], edges: vec![edge(4, 5), edge(5, 4)], possible: false, victims: vec![6], stacks: Vec::new() };
     let title = |served: &[u32]| {
@@ -348,6 +356,16 @@ fn stuck_threads_are_reported_with_their_requests() {
     assert_eq!(title(&[6]), whole);
     assert_eq!(title(&[4]), format!("{whole}; 1 of them serves a request: GET /transfer/4"));
     assert_eq!(title(&[4, 5, 6]), format!("{whole}; 2 of them serve requests: GET /transfer/4 and GET /transfer/5"));
+
+    let own = WaitEdge { kind: WaitEdgeKind::Context, context: Some(Addr(0x2000)), context_type: Some("Lab.Ui".into()), ..edge(4, 4) };
+    let own = DeadlockModel { threads: vec![4], edges: vec![own], victims: Vec::new(), ..deadlock.clone() };
+    let title = |possible: bool| {
+        let own = DeadlockModel { possible, ..own.clone() };
+        let report = LocksReport { deadlocks: vec![own], ..locks(Vec::new(), Vec::new()) };
+        found(ProblemId::Deadlock, |a| set(&a.locks, report.clone())).remove(0).title
+    };
+    assert_eq!(title(false), "Thread 4 waits for itself: 4 for Lab.Gate 0x1000, which waits to run on the Lab.Ui of 4");
+    assert!(title(true).starts_with("Thread 4 may wait for itself: 4 for "));
 
     let pools = found(ProblemId::ConnectionPools, |a| set(&a.http, http(&[])));
     assert_eq!(only(&pools), Some((ProblemSeverity::Warning, Some(20))));

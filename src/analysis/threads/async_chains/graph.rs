@@ -1,5 +1,6 @@
 //! The graph of waits: pending tasks, asynchronous methods, sources, blocked threads.
 
+use super::outgrown::drop_outgrown;
 use super::queues::queued;
 use crate::analysis::AsyncTotals;
 use crate::analysis::threads::task_names::Names;
@@ -126,6 +127,7 @@ impl Graph {
         builder.frames(notes);
         builder.continuations();
         builder.sources(&found);
+        builder.drop_outgrown(heap, notes);
         let queued = queued(tasks, &found.queues, notes);
         builder.awaiters(&queued, notes);
         builder.finish(listed, queued, found.owners)
@@ -350,6 +352,16 @@ impl Builder<'_> {
                 }
             }
         }
+    }
+
+    /// Removes edges from arrays of delegates that nothing refers to.
+    fn drop_outgrown(&mut self, heap: &Heap, notes: &Collector) {
+        let (nodes, tasks) = (&self.nodes, self.tasks);
+        let array = |index: NodeIndex| {
+            let node = usize::try_from(index).ok().and_then(|i| nodes.get(i))?;
+            (node.kind == NodeKind::Source && tasks.plan(node.method_table).array_of_actions).then_some(node.address)
+        };
+        drop_outgrown(heap, &mut self.weak, array, notes);
     }
 
     /// Compares the awaiters of methods with the edges found so far, and adds missing edges.

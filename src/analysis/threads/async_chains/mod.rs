@@ -1,7 +1,7 @@
 //! `async`: the objects that tasks and asynchronous methods wait for.
 
 mod graph;
-mod held;
+mod outgrown;
 mod owners;
 mod part;
 mod paths;

@@ -24,6 +24,8 @@ named_enum! {
         Source = "source",
         /// The thread pool: the method is ready to run and in a queue.
         Queue = "queue",
+        /// A `SynchronizationContext` or `TaskScheduler`: the method or task is ready to run and in its queue.
+        Context = "context",
         /// A thread that runs the method and is blocked in `Wait` or `Result`.
         Thread = "thread",
         /// A thread that runs the method or delegate, or is about to.
@@ -76,6 +78,8 @@ pub struct AsyncRootSum {
     pub longest: u64,
     /// The innermost method of the program in most chains, or of a library if the program has none in them.
     pub innermost: Option<Name>,
+    /// The methods, sorted. A method has the same number in all sums of a report.
+    pub(in crate::analysis) members: Vec<u32>,
 }
 
 /// Numbers of tasks and asynchronous methods.
@@ -130,7 +134,7 @@ pub struct AsyncChain {
 pub struct AsyncRoot {
     /// Kind.
     pub kind: AsyncRootKind,
-    /// The semaphore, channel, socket or timer; for other kinds the same as `node`.
+    /// The semaphore, channel, socket, timer, context or scheduler; for other kinds the same as `node`.
     pub object: Option<Addr>,
     /// The task or source that calls back, or the method itself if it does not wait for an object.
     pub node: Option<Addr>,

@@ -1,8 +1,9 @@
 //! The roots of chains: the objects that the innermost methods wait for.
 
 use super::graph::{Graph, Node, NodeIndex, NodeKind};
-use super::held::{Holder, held};
 use super::owners::{Owners, owners};
+use crate::analysis::threads::contexts::{Contexts, Runner};
+use crate::analysis::threads::held::{Held, Holder, Method, held};
 use crate::analysis::threads::stack_words::holders;
 use crate::analysis::threads::task_names::Names;
 use crate::analysis::{AsyncRoot, AsyncRootKind};
@@ -31,11 +32,14 @@ pub(super) struct Roots<'g> {
     /// By type: the field `_currentSocket` of a socket operation, or `_source` of a `ValueTask` adapter.
     fields: Map<Addr, Option<FieldAt>>,
     /// By method that nothing known resumes: what holds its continuation.
-    held: Map<Addr, Holder>,
+    held: Map<Addr, Held>,
+    contexts: Contexts<'g>,
+    /// Managed ids of the threads in the runtime's list.
+    ids: Vec<Option<u32>>,
 }
 
 impl<'g> Roots<'g> {
-    pub(super) fn new(heap: &Heap, tasks: &'g Tasks, graph: &'g Graph, notes: &Collector) -> Roots<'g> {
+    pub(super) fn new(heap: &'g Heap, tasks: &'g Tasks, graph: &'g Graph, notes: &'g Collector) -> Roots<'g> {
         let runtime = heap.runtime();
         let root = |i: usize| graph.incoming.get(i) == Some(&0);
         let sources: Set<Addr> = graph.nodes.iter().filter(|n| n.kind == NodeKind::Source).map(|n| n.address).collect();
@@ -50,20 +54,29 @@ impl<'g> Roots<'g> {
                 || root(*i) && n.kind == NodeKind::Task && n.flags.is_some_and(|f| f & flags::DELEGATE != 0)
         });
         let wanted = on_stacks.map(|(_, n)| n.address).collect();
-        let stacks = runtime.stacks_in_use(runtime.threads_if_any(notes), notes);
+        let list = runtime.threads_if_any(notes);
+        let stacks = runtime.stacks_in_use(list, notes);
         let threads = holders(runtime.memory(), stacks.into_iter().filter_map(|(_, t, range)| Some((t.id?, range?))), &wanted);
         let forgotten = graph.nodes.iter().enumerate().filter(|(i, n)| {
-            let idle = !n.awaits && n.state.is_some_and(|s| s >= 0) && !graph.queued.contains(&n.address);
-            root(*i) && n.kind == NodeKind::Method && idle && !threads.contains_key(&n.address)
+            root(*i) && n.kind == NodeKind::Method && n.state.is_none_or(|s| s >= 0) && !graph.queued.contains(&n.address)
         });
-        let held = held(heap, tasks, forgotten.map(|(_, n)| (n.address, n.method_table)), notes);
+        let forgotten = forgotten.map(|(_, n)| Method {
+            own: n.address,
+            method_table: n.method_table,
+            awaits: n.awaits,
+            by_root: !n.awaits && n.state.is_some() && !threads.contains_key(&n.address),
+        });
+        let contexts = Contexts::new(tasks, list, notes);
+        let held = held(heap, tasks, &contexts, forgotten, notes);
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
         let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
         let types = tasks.library().types();
         let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "task timers", notes);
         let timer = || bind(AsyncType::DelayPromise, "_timer").zip(bind(AsyncType::Timer, "_dueTime"));
         let periodic = || bind(AsyncType::PeriodicTimer, "_owner");
-        Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default(), held }
+        let ids = list.iter().map(|thread| thread.id).collect();
+        let (delay, periodic, fields) = (timer(), periodic(), Map::default());
+        Roots { tasks, graph, owners, threads, blocked, delay, periodic, fields, held, contexts, ids }
     }
 
     /// Returns the root for the node at `index`. No edge leads to this node, unless it was chosen from a cycle, as `cycle` indicates.
@@ -71,7 +84,7 @@ impl<'g> Roots<'g> {
         let node = *self.graph.node(index)?;
         let (kind, object, label) = match node.kind {
             _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
-            NodeKind::Method => self.method(&node, names),
+            NodeKind::Method => self.method(index, &node, names),
             NodeKind::Task => self.task(&node, names),
             NodeKind::Frame => self.suspended(&node),
             NodeKind::Running => self.running(&node),
@@ -80,18 +93,44 @@ impl<'g> Roots<'g> {
         Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })
     }
 
-    fn method(&self, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
-        if let Some(holder) = self.held.get(&node.address) {
-            let by = match holder {
-                Holder::Object(mt) => names.type_name(*mt).map_or_else(|| "an object".into(), |name| name.display()),
-                Holder::Root(kind) => format!("a root ({kind})").into(),
-            };
-            return (AsyncRootKind::Unknown, node.address, format!("its continuation is held by {by}").into());
+    /// Managed ids of the threads that wait for the node at `index`, directly or not. They have it on their stacks, but do not run it.
+    fn waiting(&self, index: NodeIndex) -> Set<u32> {
+        let (mut seen, mut ready, mut out) = (Set::from_iter([index]), vec![index], Set::default());
+        while let Some(at) = ready.pop() {
+            if let Some(event) = self.graph.node(at).filter(|n| n.kind == NodeKind::Thread) {
+                out.extend(self.threads.get(&event.address).into_iter().flatten().copied());
+            }
+            ready.extend(self.graph.waiters(at).filter(|waiter| seen.insert(*waiter)));
         }
-        let threads = self.threads.get(&node.address);
-        let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
+        out
+    }
+
+    fn method(&self, index: NodeIndex, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+        let held = self.held.get(&node.address).copied().unwrap_or_default();
+        if let Some(queue) = held.queue {
+            return self.queued(queue, names);
+        }
+        let on_stacks = self.threads.get(&node.address);
+        let may_run = node.state.is_some_and(|state| state < 0);
+        let waiting = on_stacks.filter(|_| !may_run).map(|_| self.waiting(index)).unwrap_or_default();
+        let threads = on_stacks.filter(|ids| ids.iter().any(|id| !waiting.contains(id)));
+        let blocked = threads.is_some_and(|ids| ids.iter().any(|id| !waiting.contains(id) && self.blocked.contains(id)));
+        if let Some(by) = by_holder(node, &held, threads.is_some() && !blocked) {
+            let label = match by {
+                ByHolder::Given => {
+                    "awaits a task that has completed; its continuation was given to a context or scheduler that has not run it".into()
+                }
+                ByHolder::Holder(Holder::Root(kind)) => format!("its continuation is held by a root ({kind})").into(),
+                ByHolder::Holder(Holder::Object(mt)) => {
+                    let by = names.type_name(mt).map_or_else(|| "an object".into(), |name| name.display());
+                    format!("its continuation is held by {by}").into()
+                }
+            };
+            return (AsyncRootKind::Unknown, node.address, label);
+        }
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
             (true, _) => (AsyncRootKind::Queue, "ready, in a thread pool queue"),
+            (_, Some(0..)) if blocked => (AsyncRootKind::Unknown, "what it awaits is unknown"),
             _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
             _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),
             _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
@@ -100,6 +139,24 @@ impl<'g> Roots<'g> {
             (_, None) => (AsyncRootKind::Unknown, "its state is unknown"),
         };
         (kind, node.address, label.into())
+    }
+
+    /// A method or task in the queue of a context or scheduler.
+    fn queued(&self, queue: Runner, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+        let name = names.type_of(queue.object()).map_or_else(|| "an object".into(), |name| name.display());
+        let ids: Vec<String> = self.contexts.threads(queue).filter_map(|i| Some(self.ids.get(i).copied()??.to_string())).collect();
+        let threads = match ids.as_slice() {
+            [] => String::new(),
+            [one] => format!("thread {one}"),
+            all => format!("threads {}", all.join(", ")),
+        };
+        let label = match queue {
+            Runner::Context(_) if threads.is_empty() => format!("ready, posted to {name}"),
+            Runner::Context(_) => format!("ready, posted to {name}, the context of {threads}"),
+            Runner::Scheduler(_) if threads.is_empty() => format!("ready, queued to the scheduler {name}"),
+            Runner::Scheduler(_) => format!("ready, queued to the scheduler {name} of {threads}"),
+        };
+        (AsyncRootKind::Context, queue.object(), label.into())
     }
 
     /// A suspended method of runtime async that no edge leads to.
@@ -164,6 +221,9 @@ impl<'g> Roots<'g> {
                 None => own(AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
             };
         }
+        if let Some(queue) = self.contexts.queue_of(node.address) {
+            return self.queued(queue, names);
+        }
         if bits & flags::STARTED != 0 {
             return own(AsyncRootKind::Unknown, "scheduled, but not in a thread pool queue");
         }
@@ -215,6 +275,23 @@ impl<'g> Roots<'g> {
     }
 }
 
+/// Returns what is known of a suspended method from the holder of its continuation. `runs`: whether a thread may be about to run the method.
+fn by_holder(node: &Node, held: &Held, runs: bool) -> Option<ByHolder> {
+    match (node.state, node.awaits) {
+        (Some(0..), true) => held.given.then_some(ByHolder::Given),
+        (Some(0..), false) if !runs => held.holder.map(ByHolder::Holder),
+        _ => None,
+    }
+}
+
+/// The reason why a suspended method that nothing known resumes is not abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByHolder {
+    /// A context or scheduler has the continuation.
+    Given,
+    Holder(Holder),
+}
+
 /// The state of the timer of `Task.Delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delay {
@@ -247,4 +324,33 @@ impl Delay {
 /// A number of milliseconds in words.
 fn duration(ms: u32) -> String {
     if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspended_method_is_described_by_the_holder_of_its_continuation() {
+        let node = |state, awaits| Node {
+            address: Addr(0x1000),
+            method_table: Addr(0x10),
+            kind: NodeKind::Method,
+            flags: Some(0),
+            state,
+            awaits,
+            task: None,
+        };
+        let holder = Some(Holder::Object(Addr(0x20)));
+        let held = |given| Held { holder, given, ..Held::default() };
+        let of = |node: Node, given, runs| by_holder(&node, &held(given), runs);
+        assert_eq!(of(node(Some(0), true), true, false), Some(ByHolder::Given));
+        // The object may hold the continuation since an earlier `await`.
+        assert_eq!(of(node(Some(0), true), false, false), None);
+        assert_eq!(of(node(Some(1), false), false, false), holder.map(ByHolder::Holder));
+        assert_eq!(of(node(Some(1), false), false, true), None);
+        assert_eq!(of(node(Some(-1), false), true, false), None);
+        assert_eq!(of(node(None, false), true, false), None);
+        assert_eq!(by_holder(&node(Some(0), false), &Held::default(), false), None);
+    }
 }

@@ -35,12 +35,15 @@ pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], by_
             longest = longest.max(len64(here.clone().count()));
             methods.extend(here);
         }
+        let mut members: Vec<NodeIndex> = methods.into_iter().collect();
+        members.sort_unstable();
         Some(AsyncRootSum {
             root: root.clone(),
             chains: len64(of.len()),
-            methods: len64(methods.len()),
+            methods: len64(members.len()),
             longest,
             innermost: innermost(reporter, of.iter().take(NAMED).map(|(path, _)| path)),
+            members,
         })
     };
     by_root.into_iter().filter_map(sum).collect()

@@ -273,7 +273,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         let mut add = |to: Option<usize>, certain: bool, later: bool| {
             let ids = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok()));
             if let Some((from, to)) = ids.filter(|_| out.len() < MAX_EDGES) {
-                out.push(Edge { from, to, object, certain, kind, later, any: None });
+                out.push(Edge { from, to, object, certain, kind, later, context: None, any: None });
             }
         };
         let Some(held) = locks.get(&lock) else { continue };
@@ -321,7 +321,16 @@ fn of_handles(locks: &Locks, wait: &Wait) -> Vec<Edge> {
     }
     let edge = |(object, owner): (Addr, Option<usize>)| {
         let (from, to) = (u32::try_from(wait.thread).ok()?, u32::try_from(owner?).ok()?);
-        Some(Edge { from, to, object, certain: wait.endless, kind: WaitEdgeKind::Holds, later: false, any: wait.any.then_some(0) })
+        Some(Edge {
+            from,
+            to,
+            object,
+            certain: wait.endless,
+            kind: WaitEdgeKind::Holds,
+            later: false,
+            context: None,
+            any: wait.any.then_some(0),
+        })
     };
     owned.into_iter().filter_map(edge).collect()
 }
@@ -333,7 +342,7 @@ fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
         let (object, _) = w.object?;
         let to = by_object.get(&object)?;
         let (from, to) = (u32::try_from(w.thread).ok()?, u32::try_from(*to).ok()?);
-        Some(Edge { from, to, object, certain: w.endless, kind: WaitEdgeKind::Joined, later: false, any: None })
+        Some(Edge { from, to, object, certain: w.endless, kind: WaitEdgeKind::Joined, later: false, context: None, any: None })
     };
     joined.filter_map(edge).collect()
 }

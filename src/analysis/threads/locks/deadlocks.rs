@@ -24,6 +24,8 @@ pub(super) struct Edge {
     pub(super) kind: WaitEdgeKind,
     /// Whether the thread waits for `to` only after the holder of the lock: `to` is a writer that waits for the same lock.
     pub(super) later: bool,
+    /// The context or scheduler, if `kind` is [`WaitEdgeKind::Context`].
+    pub(super) context: Option<Addr>,
     /// The number of a group of alternatives: the thread continues as soon as it need not wait for one of the threads in the group.
     pub(super) any: Option<u32>,
 }
@@ -39,12 +41,12 @@ pub(super) struct WaitGraph {
 
 impl WaitGraph {
     /// Builds the graph of `threads` threads. An edge from a thread to itself is dropped, because it can only be misread: monitors and `Lock`s are
-    /// recursive, and reader-writer locks throw. Alternatives are dropped if one of them leads to a thread that can continue.
+    /// recursive, and reader-writer locks throw. Only a wait for what the thread's own context would run is kept. Alternatives are dropped if one of them leads to a thread that can continue.
     ///
     /// # Errors
     /// [`GraphError`] if there are too many edges.
     pub(super) fn new(threads: u32, mut edges: Vec<Edge>) -> Result<WaitGraph, GraphError> {
-        edges.retain(|e| e.from != e.to && e.from < threads && e.to < threads);
+        edges.retain(|e| (e.from != e.to || e.kind == WaitEdgeKind::Context) && e.from < threads && e.to < threads);
         let met = met(threads, &edges);
         edges.retain(|e| e.any.is_none_or(|group| !met.contains(&(e.from, group))));
         edges.sort_by_key(|e| (e.from, e.to, e.object));
@@ -58,12 +60,18 @@ impl WaitGraph {
         Ok(WaitGraph { back: graph.reversed(), graph, edges })
     }
 
-    /// Returns the groups of threads that wait for each other; the threads of a group are sorted.
+    /// Returns the groups of threads that wait for each other; the threads of a group are sorted. A group may be one thread that waits for itself.
     pub(super) fn cycles(&self) -> Vec<Vec<u32>> {
         let members = Components::compute(&self.graph).members();
-        let mut out: Vec<Vec<u32>> = (0..members.len()).map(|i| members.row(i).to_vec()).filter(|m| m.len() > 1).collect();
+        let mut out: Vec<Vec<u32>> =
+            (0..members.len()).map(|i| members.row(i).to_vec()).filter(|m| m.len() > 1 || self.is_own(m)).collect();
         out.sort();
         out
+    }
+
+    /// Whether these threads are one that waits for itself.
+    fn is_own(&self, threads: &[u32]) -> bool {
+        matches!(threads, [one] if self.owners(*one).contains(one))
     }
 
     /// Returns the graph without the edges that are marked `later`.
@@ -120,7 +128,15 @@ impl WaitGraph {
         let mut edges: Vec<WaitEdge> = inside
             .iter()
             .map(|e| (e, name(e.object, e.kind == WaitEdgeKind::ClassConstructor)))
-            .map(|(e, type_name)| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, kind: e.kind, type_name })
+            .map(|(e, type_name)| WaitEdge {
+                from: id(e.from),
+                to: id(e.to),
+                object: e.object,
+                kind: e.kind,
+                type_name,
+                context: e.context,
+                context_type: e.context.and_then(|at| name(at, false)),
+            })
             .collect();
         edges.sort();
         edges.dedup();
@@ -176,7 +192,7 @@ mod tests {
     use super::*;
 
     fn edge(from: u32, to: u32) -> Edge {
-        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds, later: false, any: None }
+        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds, later: false, context: None, any: None }
     }
 
     #[test]
@@ -198,6 +214,23 @@ mod tests {
         let graph = WaitGraph::new(2, vec![edge(0, 1), Edge { certain: false, ..edge(1, 0) }]).unwrap();
         assert!(graph.model(&[0, 1], |t| t, |_, _| None, &[]).possible);
     }
+
+    #[test]
+    fn a_thread_may_wait_for_its_own_context() {
+        let context = Some(Addr(0x2000));
+        let of = |from, to| Edge { kind: WaitEdgeKind::Context, context, ..edge(from, to) };
+        let graph = WaitGraph::new(4, vec![of(0, 0), edge(1, 0), edge(2, 2)]).unwrap();
+        assert_eq!(graph.cycles(), [[0]]);
+        let model = graph.model(&[0], |t| t, |at, _| (at == Addr(0x2000)).then(|| "Lab.Ui".into()), &[]);
+        assert_eq!((model.threads, model.victims, model.possible), (vec![0], vec![1], false));
+        assert_eq!((model.edges[0].context, model.edges[0].context_type.as_deref()), (context, Some("Lab.Ui")));
+        // A context of two threads, one of which can continue.
+        let any = |from, to| Edge { any: Some(0), ..of(from, to) };
+        assert!(WaitGraph::new(4, vec![any(0, 0), any(0, 1)]).unwrap().cycles().is_empty());
+        assert_eq!(WaitGraph::new(4, vec![any(0, 0), any(0, 1), any(1, 0), any(1, 1)]).unwrap().cycles(), [[0, 1]]);
+        assert_eq!(WaitGraph::new(4, vec![any(0, 0), any(0, 1), edge(1, 0)]).unwrap().cycles(), [[0, 1]]);
+    }
+
     #[test]
     fn a_wait_for_one_of_several_is_a_deadlock_only_if_none_can_continue() {
         let any = |from, to| Edge { any: Some(0), ..edge(from, to) };

@@ -11,6 +11,7 @@ mod needs;
 mod objects;
 mod primitives;
 mod query;
+mod queued;
 mod report;
 mod runs;
 mod tasks;
@@ -61,7 +62,7 @@ pub(in crate::analysis) fn touch(heap: &Heap) {
 /// Makes the report.
 fn report(heap: &Heap, namer: &Namer, threads: &[Thread], thin: Thin, query: &LocksQuery, notes: &Collector) -> Result<LocksReport, Error> {
     let state = State::read(heap, namer, threads, thin, notes)?;
-    let runs = runs::runs(heap, namer, &state.stacks, (&state.waits, &state.continued), notes)?;
+    let runs = runs::runs(heap, namer, (threads, &state.stacks), (&state.waits, &state.continued), notes)?;
     state.reporter(heap, namer, threads, notes).report(&state.locks, &state.waits, &runs, query)
 }
 

@@ -245,7 +245,7 @@ pub struct ThreadWait {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DeadlockModel {
-    /// Managed ids.
+    /// Managed ids; one if a thread waits for what only itself would run.
     pub threads: Vec<u32>,
     /// The waits among the threads.
     pub edges: Vec<WaitEdge>,
@@ -264,6 +264,8 @@ named_enum! {
         Holds = "holds",
         /// The other thread runs the task, or a method that the task awaits.
         Runs = "runs",
+        /// The other thread runs the context or scheduler in whose queue the task is, or a method that the task awaits.
+        Context = "context",
         /// The other thread is joined.
         Joined = "joined",
         /// The other thread runs the class constructor.
@@ -271,7 +273,7 @@ named_enum! {
     }
 }
 
-/// A wait of one thread for another: for a lock that the other holds, for code that it runs, or for its end.
+/// A wait of one thread for another: for a lock that the other holds, for code that it runs or would have to run, or for its end. A thread may wait for itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitEdge {
@@ -286,6 +288,12 @@ pub struct WaitEdge {
     /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
+    /// The `SynchronizationContext` or `TaskScheduler`, of an edge of the kind `context`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Addr>,
+    /// Type name of the context or scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_type: Option<Name>,
 }
 
 /// The innermost frames of a thread.

@@ -7,6 +7,7 @@
 
 use super::deadlocks::{Edge, MAX_EDGES};
 use super::needs::{Alternative, Antecedents, Needs, Step};
+use super::queued::Queued;
 use super::waits::{Blocked, BlockedFrame, Wait};
 use crate::analysis::threads::stack_words::holders;
 use crate::analysis::{WaitEdgeKind, WaitKind};
@@ -15,23 +16,25 @@ use crate::base::{Addr, Collector, NoteKind, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::{AsyncType, Tasks, Waiter, flags};
 use crate::clr::library::FieldAt;
+use crate::clr::threads::Thread;
 use crate::session::{Error, Heap, Namer};
 
 /// Returns an edge from each waiting thread to the thread that runs the awaited task or method. If several threads seem to run it, it gets no edge. If
-/// the thread waits for one of several tasks, it has an edge for each, unless one of them ends without a blocked thread.
+/// the thread waits for one of several tasks, it has an edge for each, unless one of them ends without a blocked thread. If no thread runs a method that is ready, the
+/// edges lead to the threads that would have to run it.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub(super) fn runs(
     heap: &Heap,
     namer: &Namer,
-    stacks: &[(usize, Blocked<'_>)],
+    (threads, stacks): (&[Thread], &[(usize, Blocked<'_>)]),
     (waits, continued): (&[Wait], &[Addr]),
     notes: &Collector,
 ) -> Result<Vec<Edge>, Error> {
     let waiting: Set<usize> = waits.iter().map(|w| w.thread).collect();
     let for_tasks: Vec<(&Wait, Addr)> = waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| Some((w, w.object?.0))).collect();
-    if for_tasks.is_empty() || waiting.len() < 2 {
+    if for_tasks.is_empty() {
         return Ok(Vec::new());
     }
     let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, notes)?, notes);
@@ -48,12 +51,13 @@ pub(super) fn runs(
     let on_stacks = holders(heap.memory(), ranges, &wanted);
     let frames: Map<u32, &[BlockedFrame]> =
         stacks.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
-    let threads: Map<Addr, u32> = stacks.iter().filter_map(|(i, t)| Some((t.thread.address, u32::try_from(*i).ok()?))).collect();
+    let by_address: Map<Addr, u32> = stacks.iter().filter_map(|(i, t)| Some((t.thread.address, u32::try_from(*i).ok()?))).collect();
     let mut resumed: Map<Addr, Vec<u32>> = Map::default();
     for (task, thread) in tasks.resumed(stacks.iter().map(|(_, t)| t.thread), notes) {
         let open = tasks.flags(task).is_some_and(|f| f & flags::COMPLETED == 0);
-        resumed.entry(task).or_default().extend(threads.get(&thread).filter(|_| open));
+        resumed.entry(task).or_default().extend(by_address.get(&thread).filter(|_| open));
     }
+    let queued = Queued::find(heap, &tasks, awaited.iter().flat_map(|(_, _, needs)| &needs.all).copied(), (threads, stacks), notes);
     let mut out = Vec::new();
     let is_blocked = |thread: u32| usize::try_from(thread).is_ok_and(|thread| waiting.contains(&thread));
     // The thread that runs the task or method at `node`, other than the thread that waits for it. With `blocked`, only threads that wait are considered.
@@ -78,8 +82,11 @@ pub(super) fn runs(
         }
         let Ok(from) = u32::try_from(wait.thread) else { continue };
         let certain = wait.endless;
-        let edge = |to, certain, any| Edge { from, to, object: task, certain, kind: WaitEdgeKind::Runs, later: false, any };
+        let edge = |to, certain, any| Edge { from, to, object: task, certain, kind: WaitEdgeKind::Runs, later: false, context: None, any };
         out.extend(needs.all.iter().filter_map(|node| runner(*node, from, true)).map(|to| edge(to, certain, None)));
+        // The numbers of alternatives continue after those of the groups.
+        let last = u32::try_from(needs.any.len()).unwrap_or(u32::MAX);
+        out.extend((last..u32::MAX).zip(&needs.all).flat_map(|(number, node)| queued.edges(wait, task, *node, number)));
         for (number, group) in (0..).zip(&needs.any) {
             let of = |one: &Alternative| -> Vec<u32> { one.nodes.iter().filter_map(|node| runner(*node, from, false)).collect() };
             let runners: Vec<Vec<u32>> = group.iter().map(of).collect();
