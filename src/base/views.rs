@@ -52,6 +52,8 @@ macro_rules! views {
 
         impl $Rows {
             /// Returns the fields of all views.
+            // If only one view has fields, it has all of them.
+            #[allow(clippy::needless_update)]
             pub(crate) fn fields(&self) -> $Fields<'_> {
                 match self {
                     $( $Rows::$View $({ $($field),+ })? => $Fields { $($($field: Some($field),)+)? ..$Fields::default() } ),+

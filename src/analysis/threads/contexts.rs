@@ -1,4 +1,4 @@
-//! What runs the continuations of methods, other than the thread pool: objects of types that derive from `SynchronizationContext` or `TaskScheduler`.
+//! Runners of continuations other than the thread pool: objects of types that derive from `SynchronizationContext` or `TaskScheduler`.
 //!
 //! Source: `docs/internals/async.md#contexts-and-schedulers`.
 
@@ -15,7 +15,7 @@ use crate::gc::GcDesc;
 /// Maximum number of objects that are followed from a context to the continuations in its queue.
 const MAX_OBJECTS: usize = 1 << 16;
 
-/// What runs a continuation.
+/// An object that runs continuations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Runner {
     /// A `SynchronizationContext`.
@@ -98,7 +98,7 @@ impl<'t> Contexts<'t> {
         self.of_threads().iter().filter_map(|(_, runner)| if let Runner::Context(at) = runner { Some(*at) } else { None })
     }
 
-    /// What runs the task at `task`; `None` if that is the thread pool, or unknown.
+    /// The runner of the task at `task`; `None` if that is the thread pool, or unknown.
     pub(super) fn scheduler(&self, task: Addr) -> Option<Runner> {
         let library = self.tasks.library();
         let scheduler = library.reference(task, self.field(&self.scheduler, AsyncType::Task, "m_taskScheduler")?)?;
@@ -114,7 +114,7 @@ impl<'t> Contexts<'t> {
         Some(Runner::Scheduler(scheduler))
     }
 
-    /// What the task at `task` is queued to: it has been given to a scheduler, which has not run it. `None` for tasks in other states and tasks of the thread
+    /// The runner in whose queue the task at `task` is: it has been given to a scheduler, which has not run it. `None` for tasks in other states and tasks of the thread
     /// pool.
     pub(super) fn queue_of(&self, task: Addr) -> Option<Runner> {
         let taken = flags::DELEGATE | flags::WAITS_FOR_CHILDREN | flags::COMPLETED;

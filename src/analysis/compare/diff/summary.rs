@@ -273,7 +273,7 @@ mod tests {
     fn tasks_are_those_of_the_asynchronous_chains() {
         let mut most = 0;
         for name in ["net10-wks-async-heap", "net10-svr-threads-heap", "net11-wks-asyncmixrt-heap"] {
-            let dump = crate::open(&format!("dumps/corpus/{name}.dmp.zst")).unwrap();
+            let dump = crate::open(format!("dumps/corpus/{name}.dmp.zst")).unwrap();
             let heap = dump.runtime().unwrap().heap().unwrap();
             let types = heap.stat().unwrap().data;
             let chains = crate::analysis::async_chains(&heap, &crate::analysis::AsyncQuery::default()).unwrap().data;

@@ -100,13 +100,16 @@ struct Event {
     count: u64,
 }
 
+/// Delegate and target of each part of an event.
+type Parts = Vec<(Addr, Option<Addr>)>;
+
 /// The events of a heap, and what they call.
 #[derive(Default)]
 struct Events {
     /// The events, most parts first.
     events: Vec<Event>,
-    /// Delegate and target of each part, by invocation list.
-    lists: Map<Addr, Vec<(Addr, Option<Addr>)>>,
+    /// The parts, by invocation list.
+    lists: Map<Addr, Parts>,
     /// Events whose lists would take too many steps to read.
     left_out: Vec<Event>,
 }
@@ -116,7 +119,7 @@ impl Events {
     /// delegates as handlers until the old ones are collected. The longest list is read first: it is the newest one of an event.
     fn read(mut events: Vec<Event>, parts_in: impl Fn(Addr, u64) -> Option<Vec<Call>>) -> Events {
         events.sort_by_key(|event| (Reverse(event.count), event.delegate));
-        let mut lists: Map<Addr, Option<Vec<(Addr, Option<Addr>)>>> = Map::default();
+        let mut lists: Map<Addr, Option<Parts>> = Map::default();
         for event in &events {
             let parts = || Some(parts_in(event.list, event.count)?.iter().map(|call| (call.delegate, call.target)).collect());
             lists.entry(event.list).or_insert_with(parts);

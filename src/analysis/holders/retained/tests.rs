@@ -119,11 +119,11 @@ impl GraphSource for MadeHeap {
     }
 
     fn memory(&self) -> &Arc<Memory> {
-        unreachable!("made-up heaps have no memory")
+        panic!("made-up heaps have no memory")
     }
 
     fn facts(&self) -> &DumpFacts {
-        unreachable!("made-up heaps are not in a file")
+        panic!("made-up heaps are not in a file")
     }
 
     fn heap(&self) -> Option<&Heap> {

@@ -20,7 +20,7 @@ use crate::session::Heap;
 pub(super) struct Queued<'q> {
     contexts: Contexts<'q>,
     held: Map<Addr, Held>,
-    /// Whether the thread pool started a thread, by its index in the runtime's list; threads whose state does not tell are left out.
+    /// Whether the thread pool started a thread, by its index in the runtime's list; threads of unknown state are left out.
     by_pool: Map<usize, bool>,
 }
 
