@@ -102,7 +102,7 @@ pub const ALL: &[Attack] = &[
     attack("19-classes", RETAINED, End::Whole, snapshots::classes),
     attack("20-builders", EMPTY, End::Whole, objects::builders),
     attack("20-texts", TEXTS, End::Whole, objects::builders),
-    attack("20-delegates", EVENTS, End::Bounded, objects::delegates),
+    attack("20-delegates", EVENTS, End::Whole, objects::delegates),
     attack("20-delegates-trimmed", TRIM, End::Whole, objects::delegates),
     attack("20-sources", SOURCES, End::Bounded, objects::sources),
     attack("20-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, objects::sources),
