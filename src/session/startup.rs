@@ -73,11 +73,16 @@ impl Startup {
         let arguments: Option<Vec<String>> = arguments.into_iter().map(&mut text).collect();
         let variables: Vec<String> = variables.into_iter().filter_map(text).collect();
         let environment = variables.iter().filter_map(|text| variable(text)).collect();
-        Some(Startup { source: StartupSource::InitialStack, arguments, line: None, environment, lost })
+        Some(Startup { source: StartupSource::InitialStack, arguments, line: None, environment, lost }).filter(Startup::has_any)
     }
 }
 
 impl Startup {
+    /// Whether any part is in the dump.
+    fn has_any(&self) -> bool {
+        self.lost.is_none() || self.arguments.is_some() || self.line.is_some() || !self.environment.is_empty()
+    }
+
     /// Whether the numeric setting `name` of the runtime is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         setting(&self.environment, name).is_some_and(|n| n != 0)
@@ -151,6 +156,7 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     }
     memory.touch(AddrRange::of(next, 2));
     Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: text, environment: variables, lost })
+        .filter(Startup::has_any)
 }
 
 /// The pointers before the null at `end`, in order, and the address of the word before the first of them. Going down from `end`, the pointers end

@@ -105,7 +105,7 @@ fn a_program_with_many_faults_has_a_finding_of_each() {
         "12 threads are blocked until tasks are complete: all in Shop.Bank.Price(Int32); the innermost method waits for the \
          TaskCompletionSource in Shop.Gate.Never"
     );
-    let holder = "likely taken by another call of Shop.Bank+<Pay>c__async0, which waits for the TaskCompletionSource in Shop.Gate.Never";
+    let holder = "perhaps taken by another call of Shop.Bank+<Pay>c__async0, which waits for the TaskCompletionSource in Shop.Gate.Never";
     assert!(titles[3].contains(holder), "{}", titles[3]);
     assert_eq!(titles[4], "30 threads are at the same place in Shop.Import.Download(Int32) (blocked: sleep), such as \"import 0\"");
     assert_eq!(titles[5], "120 × Shop.BankException are on the heap, thrown by Shop.Bank.Refuse(Int32), such as: order 0 is closed");

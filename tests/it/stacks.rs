@@ -125,7 +125,7 @@ fn stacks_of_native_aot_programs_are_refused_with_what_else_to_run() {
     for words in [&["stacks"][..], &["stacks", "--merge"], &["clrstack"]] {
         let ran = run(&[words, &[dump.as_str()]].concat());
         assert_eq!((ran.exit, ran.out.as_str()), (Exit::NoRuntime, ""), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains("stacks of NativeAOT programs are not walked; gcdump threads shows"), "{}", ran.err);
+        assert!(ran.err.contains("stacks of NativeAOT programs are not walked; `gcdump threads` shows"), "{}", ran.err);
     }
 }
 

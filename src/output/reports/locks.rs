@@ -130,6 +130,8 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
 
 fn chain(c: &WaitChain) -> String {
     let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", which waits for thread ");
+    // The first of several is the subject.
+    let threads = threads.replacen(", which waits", " waits", 1);
     let what = match (&c.object, &c.type_name) {
         (Some(object), ty) => {
             let what = c.one_of.map_or_else(|| c.kind.to_string(), |n| format!("one of {n} {}:", c.kind));

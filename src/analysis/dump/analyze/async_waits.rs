@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use super::line::counted;
 use super::requests::unanswered;
 use crate::analysis::threads::async_chains::is_library;
-use crate::analysis::{AsyncChain, AsyncRoot, AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity};
+use crate::analysis::{AsyncChain, AsyncFrame, AsyncRoot, AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, len64, thousands};
 use crate::managed::Object;
@@ -157,22 +157,24 @@ pub(super) fn most_common<'a>(roots: impl Iterator<Item = &'a AsyncRoot>) -> Opt
 /// method. This is a guess, because a semaphore does not record its owner.
 fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
     let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
-    let past = calls_past(&answers.chains().ok()?.chains, method);
+    let (past, word) = calls_past(&answers.chains().ok()?.chains, method);
     let call = match past.len() {
         1 => "another call".to_owned(),
         n => format!("one of {n} other calls"),
     };
     let root = most_common(past.into_iter())?;
-    Some(format!("likely taken by {call} of {method}, which {}", clause(root, answers)))
+    Some(format!("{word} taken by {call} of {method}, which {}", clause(root, answers)))
 }
 
-/// Returns what those calls of `method` wait for that have passed the `await` in which other calls wait for a semaphore: the compiler numbers each `await`
-/// of a method in the order of the source.
-fn calls_past<'c>(chains: &'c [AsyncChain], method: &Name) -> Vec<&'c AsyncRoot> {
-    let state = |chain: &AsyncChain| chain.frames.iter().find(|f| f.method.as_ref().is_some_and(|m| m.shown() == method.shown()))?.state;
+/// Returns what those calls of `method` wait for that have passed the `await` in which other calls wait for a semaphore, and how certain that is: the
+/// compiler numbers each `await` of a method in the order of the source. Without the numbers, returns all calls that wait for something else.
+fn calls_past<'c>(chains: &'c [AsyncChain], method: &Name) -> (Vec<&'c AsyncRoot>, &'static str) {
+    let call = |chain: &'c AsyncChain| chain.frames.iter().find(|f| f.method.as_ref().is_some_and(|m| m.shown() == method.shown()));
     let (waiting, others): (Vec<&AsyncChain>, Vec<_>) = chains.iter().partition(|chain| chain.root.kind == AsyncRootKind::Semaphore);
-    let Some(latest) = waiting.into_iter().filter_map(state).max() else { return Vec::new() };
-    others.into_iter().filter(|chain| state(chain).is_some_and(|at| at > latest)).map(|chain| &chain.root).collect()
+    let latest = waiting.into_iter().filter_map(|chain| call(chain)?.state).max();
+    let is_past = |frame: &AsyncFrame| latest.is_none_or(|latest| frame.state.is_some_and(|at| at > latest));
+    let past = others.into_iter().filter(|chain| call(chain).is_some_and(is_past)).map(|chain| &chain.root).collect();
+    (past, if latest.is_some() { "likely" } else { "perhaps" })
 }
 
 /// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
@@ -276,7 +278,6 @@ fn is_word(field: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::AsyncFrame;
 
     /// Program: `AsyncMix` of the lab, in which a method reads from an empty channel.
     #[test]
@@ -315,11 +316,13 @@ mod tests {
         let late = chain(AsyncRootKind::Promise, "db", Some(2));
         let unknown = chain(AsyncRootKind::Promise, "unknown", None);
         let of = |chains: &[AsyncChain], method: &str| {
-            calls_past(chains, &method.into()).iter().map(|root| root.label.to_string()).collect::<Vec<_>>()
+            calls_past(chains, &method.into()).0.iter().map(|root| root.label.to_string()).collect::<Vec<_>>()
         };
         let all = [waiting.clone(), early.clone(), late, unknown];
         assert_eq!(of(&all, "Lab.Guarded.Load"), ["db"]);
-        assert_eq!((of(&[waiting, early.clone()], "Lab.Guarded.Load"), of(&[early], "Lab.Guarded.Load")), (vec![], vec![]));
+        assert_eq!(of(&[waiting, early.clone()], "Lab.Guarded.Load"), [""; 0]);
+        let unnumbered = chain(AsyncRootKind::Semaphore, "gate", None);
+        assert_eq!(calls_past(&[unnumbered, early], &"Lab.Guarded.Load".into()).1, "perhaps");
         assert_eq!(of(&all, "Lab.Other.Load"), [""; 0]);
     }
 
