@@ -373,17 +373,17 @@ impl<'a> Opener<'a> {
             let slots = header.filter(|h| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots));
             let descriptor = self.assemble(Some(overlay), slots, &[], table);
             let (checks, _) = self.checked(overlay, &descriptor);
-            let passed = checks.iter().filter(|c| c.passed()).count();
-            match checks.iter().find(|c| c.rejects(&checks, exact(overlay) && !overlay.given)) {
+            let (passed, is_exact) = (checks.iter().filter(|c| c.passed()).count(), exact(overlay));
+            match checks.iter().find(|c| c.rejects(&checks, is_exact && !overlay.given)) {
                 // Windows minidumps contain no data for the checks, so an exact match of the table or descriptor suffices.
-                None if passed >= 2 || exact(overlay) => {
+                None if passed >= 2 || is_exact => {
                     self.note_wrong(overlay, &checks);
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     let descriptor = self.with_inferred(descriptor);
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: the dump contains nothing to check it against", overlay.section.name)),
-                Some(_) if exact(overlay) && vars.is_none() && checks::has_no_threads(&descriptor, self.memory) => {
+                Some(_) if is_exact && vars.is_none() && checks::has_no_threads(&descriptor, self.memory) => {
                     let source = LayoutSource::Overlay;
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use fields::{FieldAt, NoSuchField, fields_of, noted};
 
 use super::fields::{Definition, Types};
+use super::method_table::MethodTableInfo;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
@@ -133,11 +134,20 @@ impl<E: LibraryType> Classifier<E> {
     }
 
     fn read(&self, method_table: Addr) -> u64 {
+        let definitions = self.bases(method_table).filter(|i| !i.is_array).filter_map(|i| self.types.definition(i.address));
+        definitions.fold(0, |bits, d| bits | self.by_definition.get(&d).copied().unwrap_or(0))
+    }
+
+    /// The type at `method_table` and its base types, up to the first that is not in the dump.
+    fn bases(&self, method_table: Addr) -> impl Iterator<Item = MethodTableInfo> {
         let tables = self.types.names().method_tables();
         let info = |mt: Addr| (!mt.is_null()).then(|| tables.read(mt).ok())?;
-        let bases = std::iter::successors(info(method_table), |i| info(i.parent)).take(MAX_BASES);
-        let definitions = bases.filter(|i| !i.is_array).filter_map(|i| self.types.definition(i.address));
-        definitions.fold(0, |bits, d| bits | self.by_definition.get(&d).copied().unwrap_or(0))
+        std::iter::successors(info(method_table), move |i| info(i.parent)).take(MAX_BASES)
+    }
+
+    /// Whether the dump has all base types of the type at `method_table`. Without one of them, the type may derive from more library types.
+    pub(crate) fn has_all_bases(&self, method_table: Addr) -> bool {
+        self.bases(method_table).last().is_some_and(|info| info.parent.is_null())
     }
 
     /// The library types that the object at `address` is an instance of.

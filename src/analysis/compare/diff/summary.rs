@@ -34,8 +34,6 @@ const NAMES: [(&str, bool); 11] = [
 const TASKS: [&str; 3] = ["System.Threading.Tasks.", "Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
 /// Parts of the names of other types of tasks: `Task+DelayPromise`, `UnwrapPromise<…>`, `ContinuationTaskFromTask`.
 const OTHERS: [&str; 3] = ["Promise", "ContinuationTask", "ContinuationResultTask"];
-/// Most base types of a type.
-const MAX_BASES: usize = 64;
 
 library_types! {
     enum Counted {
@@ -173,22 +171,8 @@ fn tasks(heap: &Heap, types: &TypeStats) -> Option<u64> {
     let Some(classifier) = classifier else {
         return Some(total(all().filter(|t| is_named_as_task(&t.type_name)).map(|t| t.count)));
     };
-    let is_task = |mt: Addr| if classifier.of(mt).is(Counted::Task) { Some(true) } else { has_all_bases(heap, mt).then_some(false) };
+    let is_task = |mt: Addr| if classifier.of(mt).is(Counted::Task) { Some(true) } else { classifier.has_all_bases(mt).then_some(false) };
     all().try_fold(0, |sum: u64, t| Some(if is_task(t.method_table)? { sum.saturating_add(t.count) } else { sum }))
-}
-
-/// Whether the dump has all base types of the type at `method_table`.
-fn has_all_bases(heap: &Heap, method_table: Addr) -> bool {
-    let tables = heap.walker().tables();
-    let mut at = method_table;
-    for _ in 0..MAX_BASES {
-        match tables.read(at) {
-            Ok(info) if info.parent.is_null() => return true,
-            Ok(info) => at = info.parent,
-            Err(_) => return false,
-        }
-    }
-    false
 }
 
 /// Whether the objects of a type are tasks, by its name. Used for runtimes whose library has another name.

@@ -10,6 +10,7 @@ use crate::analysis::sort::{self, Key};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
+use crate::heapgraph::Roots;
 use crate::managed::Root;
 use crate::model::{Order, RootKind, RootModel, RootSort, SortDirection};
 use crate::session::roots::RootOptions;
@@ -103,24 +104,18 @@ pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(Ro
     certain.for_each(|root| pointed.check(root.address(), root.target()));
     all.dependents.iter().flat_map(|(from, to)| [from, to]).for_each(|object| pointed.check(None, *object));
     pointed.note("root", &notes);
-    let mut report = report(&roots, heap.gc(), &namer, query, &wanted, each);
-    report.coverage = all.coverage(query.options.stacks);
-    if !query.stat && query.options.kinds.is_empty() && query.types.is_empty() {
-        let mut objects = ObjectTypes::new(heap.gc(), &namer);
-        let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
-            primary: *primary,
-            primary_type: objects.of(*primary),
-            secondary: *secondary,
-            secondary_type: objects.of(*secondary),
-        };
-        report.dependents = Some(all.dependents.iter().map(dependent).collect());
-    }
+    let report = report((&roots, &all), ObjectTypes::new(heap.gc(), &namer), query, &wanted, each);
     namer.note(&notes);
     Ok(notes.finish(report))
 }
 
-fn report(roots: &[Root], gc: &Gc, namer: &Namer, query: &RootsQuery, types: &TypeFilter, each: &mut dyn FnMut(RootModel)) -> RootsReport {
-    let mut objects = ObjectTypes::new(gc, namer);
+fn report(
+    (roots, all): (&[Root], &Roots),
+    mut objects: ObjectTypes<'_>,
+    query: &RootsQuery,
+    types: &TypeFilter,
+    each: &mut dyn FnMut(RootModel),
+) -> RootsReport {
     let mut known: Map<Option<Addr>, bool> = Map::default();
     let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
     let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
@@ -139,7 +134,7 @@ fn report(roots: &[Root], gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Ty
     let mut report = RootsReport {
         total: len64(picked.len()),
         counts: counts.collect(),
-        coverage: Vec::new(),
+        coverage: all.coverage(query.options.stacks),
         rows: RootsRows::Roots { roots: Vec::new() },
         stacks: query.options.stacks,
         shown: None,
@@ -194,5 +189,14 @@ fn report(roots: &[Root], gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Ty
         thread: root.thread_id(),
     };
     picked.iter().map(row).for_each(each);
+    if query.options.kinds.is_empty() && query.types.is_empty() {
+        let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
+            primary: *primary,
+            primary_type: objects.of(*primary),
+            secondary: *secondary,
+            secondary_type: objects.of(*secondary),
+        };
+        report.dependents = Some(all.dependents.iter().map(dependent).collect());
+    }
     report
 }

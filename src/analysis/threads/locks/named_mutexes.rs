@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::objects::LockType;
+use super::wait_subsystem::SafeHandleFields;
 use super::wait_target::WaitTarget;
 use crate::analysis::LockKind;
 use crate::base::hash::Map;
@@ -14,14 +15,6 @@ use crate::clr::library::{Classifier, fields_of, noted};
 
 /// Bit of `SafeHandle._state` of a handle that is closed: another object may have its value.
 const CLOSED: u32 = 1;
-
-fields_of! {
-    /// `System.Runtime.InteropServices.SafeHandle`: here the GC handle of a `NamedMutex`.
-    struct SafeHandleFields {
-        handle: req "handle",
-        state: req "_state",
-    }
-}
 
 fields_of! {
     /// `System.Threading.WaitSubsystem+NamedMutex`, one for each `Mutex`.
@@ -79,7 +72,7 @@ pub(super) fn read(
     let bound = tables.and_then(|(mutex, safe)| Some((mutex, SafeHandleFields::bind(of, safe).ok()?)));
     let Some((table, handle)) = bound else { return Vec::new() };
     let named = |safe: Addr| {
-        let open = library.u32(safe, handle.state).is_some_and(|state| state & CLOSED == 0);
+        let open = handle.state.and_then(|field| library.u32(safe, field)).is_some_and(|state| state & CLOSED == 0);
         let named = library.reference(safe, handle.handle).filter(|_| open).and_then(|handle| library.reference_at(handle))?;
         (library.method_table(named)? == table).then_some(named)
     };

@@ -50,9 +50,10 @@ fields_of! {
 }
 
 fields_of! {
-    /// `System.Runtime.InteropServices.SafeHandle`: here the GC handle of a `WaitableObject`.
-    struct SafeHandleFields {
+    /// `System.Runtime.InteropServices.SafeHandle`: here the GC handle of a `WaitableObject` or `NamedMutex`.
+    pub(super) struct SafeHandleFields {
         handle: req "handle",
+        state: opt "_state",
     }
 }
 
